@@ -1,0 +1,1 @@
+"""The training core: experiments, tasks, and what turns them into runs."""

@@ -1,0 +1,108 @@
+"""Registries: a dict with manners.
+
+Registering a name twice raises; looking up a name that is not there says which names are near and
+which modules have registered anything, because the usual cause is a module that nobody imported.
+
+    _BUILDERS = registry.Registry("backbone")
+
+    @registry.register(_BUILDERS, "resnet")
+    def build_resnet(...): ...
+
+    build = registry.lookup(_BUILDERS, "resnet")
+"""
+
+import difflib
+from collections.abc import Callable, Hashable, MutableMapping
+from typing import Any, TypeVar
+
+_T = TypeVar("_T")
+
+
+class RegistryError(KeyError):
+    """A name that is registered twice, or not at all. A `LookupError`."""
+
+    def __str__(self) -> str:
+        # KeyError shows the repr of its argument; this is a finished sentence.
+        return str(self.args[0]) if self.args else ""
+
+
+class Registry(dict[Hashable, Any]):
+    """Names (or classes) to what is registered under them.
+
+    Attributes:
+        noun: What one entry is, for messages: "experiment", "backbone".
+    """
+
+    def __init__(self, noun: str) -> None:
+        super().__init__()
+        self.noun = noun
+
+
+def register(collection: MutableMapping[Hashable, Any], key: Hashable) -> Callable[[_T], _T]:
+    """Returns a decorator that puts a function or class into `collection` under `key`.
+
+    Args:
+        collection: A `Registry`, or any dict.
+        key: A name, or a class that stands for itself.
+
+    Raises:
+        RegistryError: `key` is taken. Raised when the decorator is applied.
+    """
+
+    def decorator(item: _T) -> _T:
+        if key in collection:
+            raise RegistryError(
+                f"{_noun(collection)} {_show(key)} is registered twice: first by "
+                f"{_where(collection[key])}, then by {_where(item)}. Give one of them another name."
+            )
+        collection[key] = item
+        return item
+
+    return decorator
+
+
+def lookup(collection: MutableMapping[Hashable, Any], key: Hashable) -> Any:
+    """Returns what is registered under `key`.
+
+    Raises:
+        RegistryError: nothing is; the message names near keys and the modules that registered.
+    """
+    try:
+        return collection[key]
+    except KeyError:
+        raise RegistryError(_missing(collection, key)) from None
+
+
+def _missing(collection: MutableMapping[Hashable, Any], key: Hashable) -> str:
+    noun = _noun(collection)
+    names = {_name(known): known for known in collection}
+    near = difflib.get_close_matches(_name(key), names, n=3, cutoff=0.6)
+    message = f"unknown {noun} {_show(key)}"
+    if near:
+        message += "; did you mean " + " or ".join(_show(names[name]) for name in near) + "?"
+    modules = sorted({getattr(item, "__module__", "?") for item in collection.values()})
+    if not modules:
+        message += f"\n  No {noun} is registered yet: import the module that does it."
+    else:
+        message += (
+            f"\n  Registered: {len(collection)}, by {', '.join(modules)}."
+            "\n  Your own is registered when its module is imported."
+        )
+    return message
+
+
+def _noun(collection: MutableMapping[Hashable, Any]) -> str:
+    return getattr(collection, "noun", "name")
+
+
+def _name(key: Hashable) -> str:
+    return key.__name__ if isinstance(key, type) else str(key)
+
+
+def _show(key: Hashable) -> str:
+    return key.__qualname__ if isinstance(key, type) else repr(key)
+
+
+def _where(item: Any) -> str:
+    name = getattr(item, "__qualname__", repr(item))
+    return f"{getattr(item, '__module__', '?')}.{name}"
