@@ -1,0 +1,6 @@
+"""What tests share: the reference data, other engines, contract runners."""
+
+from hortus.testing.engines import run_under_engine
+from hortus.testing.reference import reference_dir
+
+__all__ = ["reference_dir", "run_under_engine"]

@@ -1,0 +1,55 @@
+"""Run tests or code under another engine: Keras fixes its backend at import, so in a new process."""
+
+import os
+import pathlib
+import subprocess
+import sys
+from typing import Union
+
+_CHILD = "HORTUS_ENGINE_CHILD"
+
+
+def run_under_engine(
+    engine: str, target: Union[str, pathlib.Path], *, select: str = "", timeout: float = 300.0
+) -> str:
+    """Runs `target` in a new process with Keras on `engine` and returns what it printed.
+
+    A test file does this once, to have all its tests run on the second engine too:
+
+        def test_on_jax():
+            run_under_engine("jax", __file__)
+
+    In the new process that test skips itself.
+
+    Args:
+        engine: "tensorflow" or "jax".
+        target: path of a test file, which pytest runs, or Python source.
+        select: a pytest `-k` expression that limits which tests of the file are run.
+        timeout: seconds after which the process is killed and the test fails.
+
+    Raises:
+        AssertionError: the process failed; the message holds its output.
+    """
+    if os.environ.get(_CHILD):
+        import pytest
+
+        pytest.skip(f"already runs under {os.environ[_CHILD]} in a process of its own")
+    if isinstance(target, pathlib.Path) or target.endswith(".py"):
+        command = ["-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist"]
+        command += [str(target), *(["-k", select] if select else [])]
+    else:
+        command = ["-c", target]
+    environment = {"TF_CPP_MIN_LOG_LEVEL": "3", **os.environ}
+    environment |= {"KERAS_BACKEND": engine, _CHILD: engine}
+    done = subprocess.run(
+        [sys.executable, *command],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+    if done.returncode:
+        raise AssertionError(f"failed under {engine} (exit {done.returncode}):\n{done.stdout}")
+    return done.stdout
