@@ -242,7 +242,7 @@ class Config:
         return owner.__dict__.get("_origins", {}).get(name, DEFAULT)
 
     def stamp(self, origin: Origin, default: Optional["Config"] = None) -> None:
-        """Says of every value that differs from the defaults, and has no origin, where it is from."""
+        """Says where every value is from that code set, or that differs from the defaults."""
         default = default if type(default) is type(self) else type(self)()
         for key in self._keys():
             value, usual = self.__dict__[key], default.__dict__.get(key)
@@ -250,8 +250,10 @@ class Config:
                 value.stamp(origin, usual)
             for child in _configs_in(value) if not isinstance(value, Config) else ():
                 child.stamp(origin)
-            if value != usual:
-                self.__dict__.setdefault("_origins", {}).setdefault(key, origin)
+            origins = self.__dict__.setdefault("_origins", {})
+            known = origins.get(key)
+            if known == CODE or (known is None and value != usual):
+                origins[key] = origin
 
     # ---- changing ---------------------------------------------------------------------------
 
@@ -303,10 +305,20 @@ class Config:
             if message:
                 yield Problem(path, message, kind=RestrictionError)
         for message in self.check():
-            yield Problem(path, message, kind=RestrictionError)
+            yield self._complaint(path, message)
         for key in self._visible_keys():
             for where, child in _children(self.__dict__[key], (*path, key)):
                 yield from child._problems(where)
+
+    def _complaint(self, path: Path, message: str) -> Problem:
+        """What `check` found; a message that starts with a field's name tells where it was set."""
+        name, _, rest = message.partition(" ")
+        if name not in self._keys():
+            return Problem(path, message, kind=RestrictionError)
+        origin = self.origin(name)
+        where = None if origin == DEFAULT else str(origin)
+        text = rest if rest.startswith("must ") else message
+        return Problem((*path, name), text, where, RestrictionError)
 
     # ---- making -----------------------------------------------------------------------------
 
