@@ -11,9 +11,10 @@ which modules have registered anything, because the usual cause is a module that
     build = registry.lookup(_BUILDERS, "resnet")
 """
 
-import difflib
 from collections.abc import Callable, Hashable, MutableMapping
 from typing import Any, TypeVar
+
+from hortus import hyperparams
 
 _T = TypeVar("_T")
 
@@ -76,7 +77,7 @@ def lookup(collection: MutableMapping[Hashable, Any], key: Hashable) -> Any:
 def _missing(collection: MutableMapping[Hashable, Any], key: Hashable) -> str:
     noun = _noun(collection)
     names = {_name(known): known for known in collection}
-    near = difflib.get_close_matches(_name(key), names, n=3, cutoff=0.6)
+    near = hyperparams.near_names(_name(key), names)
     message = f"unknown {noun} {_show(key)}"
     if near:
         message += "; did you mean " + " or ".join(_show(names[name]) for name in near) + "?"

@@ -1,0 +1,109 @@
+"""What can be named in a config, with a line about each. Reads config classes only."""
+
+import fnmatch
+from collections.abc import Callable, Iterator
+from typing import Optional
+
+from hortus import hyperparams
+from hortus.cli.errors import CommandError
+
+Row = tuple[str, ...]
+
+
+def rows(kind: str, pattern: Optional[str] = None) -> list[Row]:
+    """Returns (name, description) of everything of a kind, sorted by name.
+
+    Raises:
+        CommandError: no name matches the pattern.
+    """
+    found = sorted(set(_KINDS[kind]()))
+    if pattern is None:
+        return found
+    # A plain word means "with this in its name".
+    glob = pattern if any(char in pattern for char in "*?[") else f"*{pattern}*"
+    matching = [row for row in found if fnmatch.fnmatchcase(row[0].lower(), glob.lower())]
+    if not matching:
+        near = hyperparams.did_you_mean(pattern, [row[0] for row in found])
+        raise CommandError(f"no {kind} match {pattern!r}.{near}")
+    return matching
+
+
+def _experiments() -> Iterator[Row]:
+    from hortus.core import exp_factory
+
+    for name in exp_factory.exp_names():
+        yield name, _first_line(exp_factory.get_exp_factory(name).__doc__)
+
+
+def _backbones() -> Iterator[Row]:
+    from hortus.vision.configs import backbones, backbones_3d
+
+    yield from _choices(backbones.Backbone)
+    yield from _choices(backbones_3d.Backbone3D)
+
+
+def _decoders() -> Iterator[Row]:
+    from hortus.vision.configs import decoders
+
+    yield from _choices(decoders.Decoder)
+
+
+def _heads() -> Iterator[Row]:
+    for cls in _subclasses(hyperparams.Config):
+        if cls.__name__.endswith("Head"):
+            yield cls.__name__, _summary(cls)
+
+
+def _tasks() -> Iterator[Row]:
+    from hortus.core import config_definitions as cfg
+
+    for cls in _subclasses(cfg.TaskConfig):
+        yield cls.__name__, _summary(cls)
+
+
+def _optimizers() -> Iterator[Row]:
+    from hortus import optimization
+
+    yield from _choices(optimization.OptimizerConfig)
+
+
+def _schedules() -> Iterator[Row]:
+    from hortus import optimization
+
+    yield from _choices(optimization.LrConfig)
+
+
+_KINDS: dict[str, Callable[[], Iterator[Row]]] = {
+    "experiments": _experiments,
+    "backbones": _backbones,
+    "decoders": _decoders,
+    "heads": _heads,
+    "tasks": _tasks,
+    "optimizers": _optimizers,
+    "schedules": _schedules,
+}
+
+
+def _choices(one_of: type[hyperparams.OneOfConfig]) -> Iterator[Row]:
+    """The branches of a choice, those that subclasses of a user's add included."""
+    for cls in (one_of, *_subclasses(one_of)):
+        default = cls()
+        for name in cls.choices():
+            branch = default.get(name)
+            yield name, _summary(type(branch)) if branch is not None else ""
+
+
+def _subclasses(cls: type) -> Iterator[type]:
+    for subclass in cls.__subclasses__():
+        yield subclass
+        yield from _subclasses(subclass)
+
+
+def _summary(cls: type) -> str:
+    """The first line of a class' own docstring, not of the one that dataclasses make up."""
+    doc = cls.__dict__.get("__doc__") or ""
+    return "" if doc.startswith(f"{cls.__name__}(") else _first_line(doc)
+
+
+def _first_line(doc: Optional[str]) -> str:
+    return (doc or "").strip().split("\n")[0]

@@ -1,0 +1,91 @@
+"""Mistakes of a user become one plain message on stderr; faults of the program stay tracebacks."""
+
+import contextlib
+import os
+import sys
+import warnings
+from collections.abc import Iterator
+from typing import Any, Optional
+
+from hortus import hyperparams
+
+USER_MISTAKE = 2
+BROKEN_PIPE = 141  # what a shell reports for a program that SIGPIPE ended
+
+
+class CommandError(Exception):
+    """A mistake in how a command was called; the text is for the user."""
+
+
+class Outcome:
+    """How a command ended."""
+
+    code = 0
+
+
+@contextlib.contextmanager
+def reported(debug: bool = False) -> Iterator[Outcome]:
+    """Runs a command; its exceptions become messages and an exit code.
+
+    Args:
+        debug: Whether a user's mistake shows its traceback too. The variable HORTUS_DEBUG does the
+            same.
+    """
+    outcome = Outcome()
+    debug = debug or os.environ.get("HORTUS_DEBUG", "") not in ("", "0")
+    with warnings.catch_warnings():
+        _show_config_warnings()
+        try:
+            try:
+                yield outcome
+            finally:
+                sys.stdout.flush()
+        except BrokenPipeError:
+            # The reader has gone, as `| head` does. Python would complain at exit: no more output.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            outcome.code = BROKEN_PIPE
+        except SystemExit as exit_:
+            outcome.code = _exit_code(exit_.code)
+        except Exception as error:
+            message = _message(error)
+            if message is None:
+                raise
+            if debug:
+                import traceback
+
+                traceback.print_exc()
+            print(f"error: {message}", file=sys.stderr)
+            outcome.code = USER_MISTAKE
+
+
+def _message(error: Exception) -> Optional[str]:
+    """What to tell the user; None for a fault of the program."""
+    from hortus.core import registry
+
+    if isinstance(error, (hyperparams.ConfigError, registry.RegistryError, CommandError)):
+        return str(error)
+    if isinstance(error, OSError):
+        # "[Errno 2] No such file or directory: 'x'" -> "x: No such file or directory"
+        return f"{error.filename}: {error.strerror}" if error.filename else str(error)
+    return None
+
+
+def _exit_code(code: Any) -> int:
+    if code is None:
+        return 0
+    return code if isinstance(code, int) else 1
+
+
+def _show_config_warnings() -> None:
+    """One line per ConfigWarning, each once; other warnings as usual."""
+    usual, seen = warnings.showwarning, set()
+
+    def show(message: Any, category: Any, *args: Any, **kwargs: Any) -> None:
+        if not issubclass(category, hyperparams.ConfigWarning):
+            usual(message, category, *args, **kwargs)
+        elif str(message) not in seen:
+            seen.add(str(message))
+            print(f"warning: {message}", file=sys.stderr)
+
+    warnings.showwarning = show
+    warnings.simplefilter("always", hyperparams.ConfigWarning)

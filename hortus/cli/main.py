@@ -1,0 +1,198 @@
+"""The `hortus` command: its options, and the one place where a user's mistake becomes a message.
+
+Commands import what they need when they run, so that help, listing and config commands start at
+once and load no numerical library.
+"""
+
+import enum
+import sys
+from typing import Annotated, Optional
+
+import typer
+
+import hortus
+
+app = typer.Typer(
+    name="hortus",
+    help="Train, evaluate and ship vision models with Keras 3.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    # Rich help costs time and draws boxes: for a person at a terminal only.
+    rich_markup_mode="rich" if sys.stdout.isatty() else None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+class Listing(str, enum.Enum):
+    """What `hortus list` can list."""
+
+    experiments = "experiments"
+    backbones = "backbones"
+    decoders = "decoders"
+    heads = "heads"
+    tasks = "tasks"
+    optimizers = "optimizers"
+    schedules = "schedules"
+
+
+class Format(str, enum.Enum):
+    """How `hortus describe` writes a config."""
+
+    yaml = "yaml"
+    json = "json"
+    tree = "tree"
+
+
+ConfigFiles = Annotated[
+    Optional[list[str]],
+    typer.Option(
+        "--config_file",
+        "--config-file",
+        metavar="FILE",
+        help="YAML or JSON file that overrides the experiment. Repeat it for more; later ones win.",
+    ),
+]
+ParamsOverride = Annotated[
+    Optional[list[str]],
+    typer.Option(
+        "--params_override",
+        "--params-override",
+        metavar="TEXT",
+        help="Overrides that win over all files: a.b=1,c.d=[2,3], or YAML or JSON text.",
+    ),
+]
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"hortus {hortus.__version__}")
+        raise typer.Exit()
+
+
+@app.callback()
+def _globals(
+    import_modules: Annotated[
+        Optional[list[str]],
+        typer.Option(
+            "--import",
+            metavar="MODULE",
+            help="Import a module of yours first, so that its experiments are known; repeat it for "
+            "several. HORTUS_IMPORT=a,b does the same.",
+        ),
+    ] = None,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show a traceback with errors; so does HORTUS_DEBUG=1.")
+    ] = False,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Show the version and exit."
+        ),
+    ] = False,
+) -> None:
+    from hortus.cli import registrations
+
+    registrations.load(import_modules or ())
+
+
+@app.command("list")
+def list_(
+    kind: Annotated[Listing, typer.Argument(help="What to list.")] = Listing.experiments,
+    pattern: Annotated[
+        Optional[str], typer.Argument(help="Only names like this: '*imagenet*'.")
+    ] = None,
+) -> None:
+    """List what can be named in a config: experiments, backbones, optimizers, ..."""
+    from hortus.cli import catalog, output
+
+    output.table(catalog.rows(kind.value, pattern))
+
+
+@app.command()
+def describe(
+    experiment: Annotated[
+        str, typer.Argument(help="Name of the experiment.", metavar="EXPERIMENT")
+    ],
+    config_file: ConfigFiles = None,
+    params_override: ParamsOverride = None,
+    origins: Annotated[
+        bool, typer.Option("--origins", help="Say where each value comes from.")
+    ] = False,
+    diff: Annotated[
+        bool,
+        typer.Option(
+            "--diff",
+            help="Only what files and overrides change; without any, only what the experiment "
+            "changes of the defaults.",
+        ),
+    ] = False,
+    output_format: Annotated[
+        Format, typer.Option("--format", help="yaml and json load again; tree explains each field.")
+    ] = Format.yaml,
+) -> None:
+    """Show an experiment's config, as it is after files and overrides."""
+    from hortus.cli import describe as describe_lib
+
+    describe_lib.show(
+        experiment,
+        config_file or [],
+        params_override or [],
+        origins=origins,
+        diff=diff,
+        form=output_format.value,
+    )
+
+
+@app.command()
+def schema(
+    experiment: Annotated[
+        str, typer.Argument(help="Name of the experiment.", metavar="EXPERIMENT")
+    ],
+) -> None:
+    """Print a JSON schema that lets an editor complete and check the experiment's YAML files."""
+    from hortus.cli import describe as describe_lib
+
+    describe_lib.schema(experiment)
+
+
+@app.command()
+def validate(
+    experiment: Annotated[str, typer.Option("--experiment", help="Name of the experiment.")],
+    config_file: ConfigFiles = None,
+    params_override: ParamsOverride = None,
+) -> None:
+    """Check files and overrides against an experiment; exit code 2 when something is wrong."""
+    from hortus.cli import describe as describe_lib
+
+    describe_lib.validate(experiment, config_file or [], params_override or [])
+
+
+def main(arguments: Optional[list[str]] = None) -> int:
+    """Runs the command line; returns the exit code: 0 for done, 2 for a mistake of the user."""
+    from hortus.cli import errors
+
+    arguments = _globals_first(sys.argv[1:] if arguments is None else arguments)
+    with errors.reported(debug="--debug" in arguments) as outcome:
+        app(arguments, prog_name="hortus")
+    return outcome.code
+
+
+def _globals_first(arguments: list[str]) -> list[str]:
+    """Lets the global options stand anywhere: `hortus describe flowers --import my_project`."""
+    front, rest = [], []
+    remaining = iter(arguments)
+    for argument in remaining:
+        if argument == "--":
+            rest += [argument, *remaining]
+        elif argument == "--debug" or argument.startswith("--import="):
+            front.append(argument)
+        elif argument == "--import":
+            front += [argument, *[value for value in [next(remaining, None)] if value is not None]]
+        else:
+            rest.append(argument)
+    return front + rest
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,341 @@
+"""The configs that every experiment has: data, task, trainer, runtime, and the experiment itself.
+
+A task of your own subclasses `TaskConfig` and, for its input, `DataConfig`:
+
+    @dataclasses.dataclass
+    class FlowerTask(cfg.TaskConfig):
+        model: FlowerModel = dataclasses.field(default_factory=FlowerModel)
+        train_data: FlowerData = dataclasses.field(
+            default_factory=lambda: FlowerData(is_training=True))
+"""
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Optional, Sequence, Union
+
+from hortus import hyperparams, optimization
+
+ENGINES = ("tensorflow", "jax")
+STRATEGIES = (
+    "off",
+    "one_device",
+    "mirrored",
+    "multi_worker_mirrored",
+    "parameter_server",
+    "tpu",
+)
+MIXED_PRECISION_DTYPES = ("float32", "float16", "bfloat16", "mixed_float16", "mixed_bfloat16")
+COMPARISONS = ("higher", "lower")
+
+
+@dataclasses.dataclass
+class DataConfig(hyperparams.Config):
+    """Where the examples come from and how they are read."""
+
+    input_path: Union[str, Sequence[str], hyperparams.Config] = ""
+    """Files to read: a path or pattern, several of them (a list, or one string with commas), or a
+    mapping of named paths for a weighted mix. Leave it empty to read `tfds_name`."""
+    tfds_name: Union[str, hyperparams.Config] = ""
+    """TensorFlow Datasets name, such as `coco/2017`, or a mapping of names for a weighted mix."""
+    tfds_split: str = ""
+    """Split of the TensorFlow Datasets set: `train`, `validation`, `train[:80%]`."""
+    global_batch_size: int = 0
+    """Examples per step over all replicas and hosts together."""
+    is_training: Optional[bool] = None
+    """True shuffles, repeats without end and augments; False reads each example once, in order."""
+    drop_remainder: bool = True
+    """Whether a last batch that is not full is left out."""
+    shuffle_buffer_size: int = 100
+    """Examples held in memory to shuffle from, when training."""
+    cache: bool = False
+    """Whether decoded examples stay in memory after the first pass. The set has to fit."""
+    cycle_length: Optional[int] = None
+    """Files read at the same time; null lets the pipeline choose."""
+    block_length: int = 1
+    """Examples taken from one file before the next one's turn."""
+    ram_budget: Optional[int] = None
+    """Upper bound in bytes for the pipeline's buffers; null for the default of tf.data."""
+    deterministic: Optional[bool] = None
+    """Whether the order of examples is the same in each run; null: only when not training."""
+    sharding: bool = True
+    """Whether several hosts read different files; False lets each host read all of them."""
+    enable_tf_data_service: bool = False
+    """Whether examples are prepared by a tf.data service at `tf_data_service_address`."""
+    tf_data_service_address: Optional[str] = None
+    """Address of the tf.data service, `grpc://host:port`."""
+    tf_data_service_job_name: Optional[str] = None
+    """Name of the job on the tf.data service; jobs of one name share one pass over the data."""
+    tfds_data_dir: str = ""
+    """Folder of the prepared TensorFlow Datasets; empty for their default."""
+    tfds_as_supervised: bool = False
+    """Whether the set gives (input, label) pairs instead of dictionaries."""
+    tfds_skip_decoding_feature: str = ""
+    """Names of features, with commas, that stay encoded so that the parser decodes them itself."""
+    enable_shared_tf_data_service_between_parallel_trainers: bool = False
+    """Whether parallel runs share the work of one tf.data service; each needs a `trainer_id`."""
+    apply_tf_data_service_before_batching: bool = False
+    """Whether the tf.data service hands out single examples, batched here."""
+    trainer_id: Optional[str] = None
+    """Name of this run among those that share a tf.data service."""
+    seed: Optional[int] = None
+    """Seed of shuffling and augmentation; null takes `runtime.seed`, or a new one in each run."""
+    prefetch_buffer_size: Optional[int] = None
+    """Batches prepared ahead of the step; null lets the pipeline choose."""
+    autotune_algorithm: Optional[str] = None
+    """How tf.data tunes itself: `default`, `hill_climb`, `gradient_descent`, `max_parallelism` or
+    `stage_based`."""
+    skip_bad_records: bool = False
+    """Whether an unreadable image or record is skipped and counted instead of stopping the run."""
+
+    def check(self) -> Iterator[str]:
+        if self.global_batch_size < 0:
+            yield f"global_batch_size must not be negative, got {self.global_batch_size}"
+        shared = self.enable_shared_tf_data_service_between_parallel_trainers
+        if shared and not self.trainer_id:
+            yield "enable_shared_tf_data_service_between_parallel_trainers needs a trainer_id"
+
+
+@dataclasses.dataclass
+class RuntimeConfig(hyperparams.Config):
+    """Which devices a run uses, and how."""
+
+    engine: str = "tensorflow"
+    """Backend that computes: `tensorflow` or `jax`. The variable KERAS_BACKEND, when it is set, has
+    to say the same."""
+    distribution_strategy: str = "mirrored"
+    """`off`, `one_device`, `mirrored` (all devices of this host), `multi_worker_mirrored` (several
+    hosts), `tpu` or `parameter_server`."""
+    enable_xla: bool = False
+    """Whether the step is compiled with XLA. The JAX engine always does so."""
+    gpu_thread_mode: Optional[str] = None
+    """TensorFlow's GPU thread pool: `global`, `gpu_private` or `gpu_shared`."""
+    dataset_num_private_threads: Optional[int] = None
+    """Threads of the input pipeline; null shares those of the process."""
+    per_gpu_thread_count: int = 0
+    """Threads per GPU under `gpu_thread_mode: gpu_private`; 0 for TensorFlow's default."""
+    tpu: Optional[str] = None
+    """TPU name or address, with `distribution_strategy: tpu`."""
+    num_gpus: int = 0
+    """GPUs to use on this host; -1 for all. With 0, `mirrored` runs on the CPU."""
+    worker_hosts: Optional[str] = None
+    """Addresses `host:port` of all hosts, with commas, where TF_CONFIG does not tell them."""
+    task_index: int = -1
+    """Place of this host in `worker_hosts`, from 0."""
+    all_reduce_alg: Optional[str] = None
+    """How TensorFlow sums gradients: `nccl` or `hierarchical_copy` on one host, `ring` or `nccl`
+    over several; null for its choice."""
+    num_packs: int = 1
+    """Gradient packs per all-reduce on one host."""
+    mixed_precision_dtype: Optional[str] = None
+    """Type of activations: `float16` (with loss scaling), `bfloat16`, or `float32` (null)."""
+    loss_scale: Optional[Union[float, str]] = None
+    """With float16: `dynamic` (also null) or a fixed factor."""
+    run_eagerly: bool = False
+    """Whether steps run without compilation, to debug them."""
+    batchnorm_spatial_persistent: bool = hyperparams.inert(
+        False, "cuDNN chooses its batch normalisation kernel itself"
+    )
+    tpu_enable_xla_dynamic_padder: Optional[bool] = hyperparams.inert(
+        None, "TPUs are driven by the JAX engine, which has no dynamic padder"
+    )
+    num_cores_per_replica: int = hyperparams.inert(1, "a replica is one device here")
+    default_shard_dim: int = hyperparams.inert(-1, "a replica is one device here")
+    use_tpu_mp_strategy: bool = hyperparams.inert(False, "a replica is one device here")
+    virtual_cpu_devices: int = 0
+    """Splits the CPU into this many devices, so that several replicas can be tried on a laptop; 0
+    leaves it whole."""
+    seed: Optional[int] = None
+    """Seed of initial weights, dropout, shuffling and augmentation; null draws a new one."""
+    deterministic: bool = False
+    """Whether a run can be repeated bit for bit on the same machine, also across a restart. Slower;
+    `seed` counts as 0 when it is null."""
+
+    def check(self) -> Iterator[str]:
+        yield from _one_of("engine", self.engine, ENGINES)
+        yield from _one_of("distribution_strategy", self.distribution_strategy.lower(), STRATEGIES)
+        if self.mixed_precision_dtype is not None:
+            yield from _one_of(
+                "mixed_precision_dtype", self.mixed_precision_dtype, MIXED_PRECISION_DTYPES
+            )
+        if isinstance(self.loss_scale, str) and self.loss_scale != "dynamic":
+            yield f"loss_scale must be 'dynamic' or a number, got {self.loss_scale!r}"
+        if self.num_gpus < -1:
+            yield f"num_gpus must be -1 (all), 0 or more, got {self.num_gpus}"
+        if self.virtual_cpu_devices < 0:
+            yield f"virtual_cpu_devices must not be negative, got {self.virtual_cpu_devices}"
+
+
+@dataclasses.dataclass
+class EarlyStoppingConfig(hyperparams.Config):
+    """Ends training when an evaluation metric no longer improves."""
+
+    patience: int = 0
+    """Evaluations in a row without a better value before training stops; 0 never stops."""
+    metric: str = ""
+    """Metric to watch, `|` between the parts of a nested one; empty takes
+    `trainer.best_checkpoint_eval_metric`."""
+    metric_comp: str = ""
+    """`higher` or `lower` is better; empty takes `trainer.best_checkpoint_metric_comp`."""
+    min_delta: float = 0.0
+    """How much better a value has to be in order to count."""
+
+    def check(self) -> Iterator[str]:
+        if self.patience < 0:
+            yield f"patience must not be negative, got {self.patience}"
+        if self.min_delta < 0:
+            yield f"min_delta must not be negative, got {self.min_delta}"
+        yield from _one_of("metric_comp", self.metric_comp, ("", *COMPARISONS))
+
+
+@dataclasses.dataclass
+class TrainerConfig(hyperparams.Config):
+    """How long to train, and how often to look at the result."""
+
+    optimizer_config: optimization.OptimizationConfig = dataclasses.field(
+        default_factory=optimization.OptimizationConfig
+    )
+    """Optimizer, learning rate, warmup and moving average."""
+    train_tf_while_loop: bool = hyperparams.inert(True, "the engine chooses its own loop")
+    train_tf_function: bool = True
+    """Whether training is compiled; False is `runtime.run_eagerly` for training alone."""
+    eval_tf_function: bool = True
+    """Whether evaluation is compiled; False is `runtime.run_eagerly` for evaluation alone."""
+    eval_tf_while_loop: bool = hyperparams.inert(False, "the engine chooses its own loop")
+    allow_tpu_summary: bool = hyperparams.inert(
+        False, "summaries are written by the host, on every device alike"
+    )
+    steps_per_loop: int = 1000
+    """Steps that run in one call before metrics, summaries and actions get their turn."""
+    summary_interval: int = 1000
+    """Steps between two summaries; a multiple of `steps_per_loop`."""
+    checkpoint_interval: int = 1000
+    """Steps between two checkpoints."""
+    max_to_keep: int = 5
+    """Newest checkpoints to keep."""
+    continuous_eval_timeout: int = 60 * 60
+    """Seconds that continuous evaluation waits for a new checkpoint before it ends."""
+    train_steps: int = 0
+    """Steps to train in all, those before a restart included."""
+    validation_steps: int = -1
+    """Batches per evaluation; -1 for the whole set."""
+    validation_interval: int = 1000
+    """Steps between two evaluations."""
+    best_checkpoint_export_subdir: str = ""
+    """Folder in the model directory for the best checkpoint; empty keeps none."""
+    best_checkpoint_eval_metric: str = ""
+    """Metric that decides which checkpoint is best, `|` between the parts of a nested one."""
+    best_checkpoint_metric_comp: str = "higher"
+    """`higher` or `lower` is better."""
+    loss_upper_bound: float = 1e6
+    """A training loss above this counts as diverged, like NaN."""
+    recovery_begin_steps: int = 0
+    """Steps before which a diverged loss is let pass."""
+    recovery_max_trials: int = 0
+    """Returns to the last checkpoint after a diverged loss before giving up; -1 never looks."""
+    validation_summary_subdir: str = "validation"
+    """Folder in the model directory for the summaries of evaluations."""
+    preemption_on_demand_checkpoint: bool = True
+    """Whether a checkpoint is written when the machine is about to be taken away."""
+    gradient_accumulation_steps: int = 1
+    """Parts that each batch is split into to save memory; their gradients make one update."""
+    fast_dev_run: Union[bool, int] = False
+    """Runs this many steps of training and of evaluation and stops, to see whether everything
+    works; True means 3."""
+    overfit_batches: int = 0
+    """Trains on the first so many batches again and again, to see whether the model can learn at
+    all; 0 uses all of the data."""
+    sanity_validation_steps: int = 2
+    """Evaluation batches to run before the first step, so that a fault in evaluation shows at once;
+    0 for none."""
+    max_time: Optional[Union[float, str]] = None
+    """Longest time to train, as seconds or `hours:minutes:seconds`; then checkpoint and stop."""
+    early_stopping: EarlyStoppingConfig = dataclasses.field(default_factory=EarlyStoppingConfig)
+    """Ends training when a metric no longer improves; off until `patience` is set."""
+
+    @property
+    def max_seconds(self) -> Optional[float]:
+        """`max_time` in seconds, or None without a limit."""
+        return None if self.max_time is None else _seconds(self.max_time)
+
+    def check(self) -> Iterator[str]:
+        yield from _one_of(
+            "best_checkpoint_metric_comp", self.best_checkpoint_metric_comp, COMPARISONS
+        )
+        if self.gradient_accumulation_steps < 1:
+            got = self.gradient_accumulation_steps
+            yield f"gradient_accumulation_steps must be 1 or more, got {got}"
+        for name in ("train_steps", "overfit_batches", "fast_dev_run", "sanity_validation_steps"):
+            if getattr(self, name) < 0:
+                yield f"{name} must not be negative, got {getattr(self, name)}"
+        try:
+            seconds = self.max_seconds
+        except ValueError as error:
+            yield str(error)
+        else:
+            if seconds is not None and seconds <= 0:
+                yield f"max_time must be more than nothing, got {self.max_time!r}"
+
+
+@dataclasses.dataclass
+class DifferentialPrivacyConfig(hyperparams.Config):
+    """Clips and blurs gradients so that no single example can be read out of the weights."""
+
+    clipping_norm: float = 100000000.0
+    """Longest gradient, in the L2 norm."""
+    noise_multiplier: float = 0.0
+    """Standard deviation of the noise, in units of `clipping_norm`."""
+
+
+@dataclasses.dataclass
+class TaskConfig(hyperparams.Config):
+    """What is learned: the model, its data, and where its first weights come from."""
+
+    init_checkpoint: str = ""
+    """Checkpoint, or folder of checkpoints, that the first weights come from."""
+    model: Optional[hyperparams.Config] = None
+    """The model."""
+    train_data: DataConfig = dataclasses.field(default_factory=DataConfig)
+    """Examples to train on."""
+    validation_data: DataConfig = dataclasses.field(default_factory=DataConfig)
+    """Examples to evaluate on."""
+    name: Optional[str] = None
+    """Name of the task in logs."""
+    differential_privacy_config: Optional[DifferentialPrivacyConfig] = hyperparams.inert(
+        None, "differentially private training is not there yet"
+    )
+    allow_image_summary: bool = False
+    """Whether evaluation writes pictures for TensorBoard, where the task can draw."""
+
+
+@dataclasses.dataclass
+class ExperimentConfig(hyperparams.Config):
+    """Everything that one run needs to know."""
+
+    task: TaskConfig = dataclasses.field(default_factory=TaskConfig)
+    """What is learned, from which data."""
+    trainer: TrainerConfig = dataclasses.field(default_factory=TrainerConfig)
+    """How long, with which optimizer."""
+    runtime: RuntimeConfig = dataclasses.field(default_factory=RuntimeConfig)
+    """On which devices."""
+
+
+def _one_of(name: str, value: str, choices: Sequence[str]) -> Iterator[str]:
+    if value not in choices:
+        shown = ", ".join(repr(choice) for choice in choices)
+        yield f"{name} must be one of {shown}; got {value!r}"
+
+
+def _seconds(duration: Union[float, str]) -> float:
+    """Seconds of a number, or of '90', '2:30' (minutes) or '1:02:30' (hours)."""
+    if not isinstance(duration, str):
+        return float(duration)
+    try:
+        parts = [float(part) for part in duration.split(":")]
+    except ValueError:
+        parts = []
+    if not 1 <= len(parts) <= 3 or any(part < 0 for part in parts):
+        raise ValueError(f"max_time must be seconds or hours:minutes:seconds, got {duration!r}")
+    total = 0.0
+    for part in parts:
+        total = total * 60 + part
+    return total

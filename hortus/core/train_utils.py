@@ -1,0 +1,97 @@
+"""What a training driver does around a run: read its config, and write down what was used."""
+
+import contextlib
+import os
+import tempfile
+from typing import Any
+
+from absl import logging
+
+from hortus.core import config_definitions as cfg
+from hortus.core.exp_parser import ParseConfigOptions, parse_config
+
+__all__ = ["ParseConfigOptions", "parse_configuration", "save_gin_config", "serialize_config"]
+
+
+def parse_configuration(
+    flags_obj: Any, lock_return: bool = True, print_return: bool = True
+) -> cfg.ExperimentConfig:
+    """Returns the config that the flags of `hortus.core.flags` ask for.
+
+    Args:
+        flags_obj: absl's FLAGS, or anything with the same attributes; all but `experiment` may be
+            absent.
+        lock_return: Whether the config is locked.
+        print_return: Whether the config is logged.
+
+    Raises:
+        RegistryError: there is no such experiment.
+        ConfigError: a file or an override is wrong, or values contradict each other.
+    """
+    if not getattr(flags_obj, "experiment", None):
+        raise ValueError("--experiment is missing: name a registered experiment")
+    config = parse_config(
+        ParseConfigOptions(
+            experiment=flags_obj.experiment,
+            config_file=getattr(flags_obj, "config_file", None) or (),
+            tpu=getattr(flags_obj, "tpu", None),
+            tf_data_service=getattr(flags_obj, "tf_data_service", None),
+            params_override=getattr(flags_obj, "params_override", None) or (),
+        ),
+        lock=lock_return,
+    )
+    if print_return:
+        logging.info("Config of this run:\n%s", config.to_yaml())
+    return config
+
+
+def serialize_config(params: cfg.ExperimentConfig, model_dir: "str | os.PathLike[str]") -> str:
+    """Writes the config to `model_dir`/params.yaml, whole or not at all; returns the path.
+
+    Raises:
+        OSError: the folder cannot be made or written to.
+    """
+    os.makedirs(model_dir, exist_ok=True)
+    path = os.path.join(model_dir, "params.yaml")
+    logging.info("Writing the config to %s", path)
+    _write_atomically(path, params.to_yaml())
+    return path
+
+
+def save_gin_config(filename_suffix: str, model_dir: "str | os.PathLike[str]") -> str:
+    """Writes the gin bindings that this run used to `model_dir`/operative_config.SUFFIX.gin.
+
+    Raises:
+        ImportError: gin-config is not installed.
+        OSError: the folder cannot be made or written to.
+    """
+    try:
+        import gin
+    except ImportError:
+        raise ImportError(
+            "gin-config is not installed; it comes with the engines: pip install 'hortus[cpu]'"
+        ) from None
+    os.makedirs(model_dir, exist_ok=True)
+    path = os.path.join(model_dir, f"operative_config.{filename_suffix}.gin")
+    _write_atomically(path, gin.operative_config_str())
+    return path
+
+
+def _write_atomically(path: str, text: str) -> None:
+    """Writes a file that is complete whenever it can be seen, also after a crash."""
+    folder, name = os.path.split(path)
+    handle, temporary = tempfile.mkstemp(prefix=f".{name}.", dir=folder)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        # mkstemp makes the file private; a run's files follow the user's umask as usual.
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
