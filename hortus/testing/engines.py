@@ -1,4 +1,4 @@
-"""Run tests or code under another engine: Keras fixes its backend at import, so in a new process."""
+"""Run tests or code under another engine: in a new process, since Keras is set at import."""
 
 import os
 import pathlib
