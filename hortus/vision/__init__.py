@@ -1,0 +1,1 @@
+"""Vision: models, data, losses, tasks and recipes. Importing it loads nothing else."""

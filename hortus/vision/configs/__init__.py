@@ -1,0 +1,1 @@
+"""Typed schemas of the vision experiments; they import no numerical library."""

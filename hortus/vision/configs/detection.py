@@ -1,0 +1,143 @@
+"""What the one-stage and the two-stage detectors have in common."""
+
+import dataclasses
+from collections.abc import Iterator
+
+from hortus import hyperparams
+from hortus.core import config_definitions as cfg
+from hortus.vision.configs import backbones, checks, common
+
+
+@dataclasses.dataclass
+class Parser(hyperparams.Config):
+    """From a decoded image with its objects to a training example."""
+
+    num_channels: int = 3
+    """Channels of the images: 1 for grey, 3 for colour."""
+    aug_rand_hflip: bool = False
+    """Mirror half of the training images left to right."""
+    aug_scale_min: float = 1.0
+    """Smallest random scale of a training image, relative to the model's input size."""
+    aug_scale_max: float = 1.0
+    """Largest random scale of a training image, relative to the model's input size."""
+    aug_type: common.Augmentation | None = None
+    """AutoAugment, RandAugment or SSD crops; null for none."""
+    skip_crowd_during_training: bool = True
+    """Leave out boxes that mark a crowd of objects."""
+    max_num_instances: int = 100
+    """Most objects per image; further ones are dropped."""
+    pad: bool = True
+    """Fill the image up to a multiple of the coarsest level's stride."""
+    keep_aspect_ratio: bool = True
+    """Scale height and width alike and pad the rest; otherwise stretch to the input size."""
+
+    def check(self) -> Iterator[str]:
+        yield from checks.positive(self, "num_channels", "aug_scale_min", "max_num_instances")
+        yield from checks.ordered(self, "aug_scale_min", "aug_scale_max")
+
+
+@dataclasses.dataclass
+class DataConfig(common.DataConfig):
+    """Images with boxes and classes."""
+
+    is_training: bool = False
+    """Shuffle, repeat and augment."""
+    dtype: str = "bfloat16"
+    """Type of the images: float32, bfloat16 or float16."""
+    shuffle_buffer_size: int = 10000
+    """Examples held ready for shuffling."""
+    decoder: common.DataDecoder = dataclasses.field(default_factory=common.DataDecoder)
+    """How a record becomes image, boxes and classes."""
+    parser: Parser = dataclasses.field(default_factory=Parser)
+    """Resizing and augmentation."""
+
+
+@dataclasses.dataclass
+class Anchor(hyperparams.Config):
+    """The boxes that predictions start from, at every pixel of every level."""
+
+    num_scales: int = 3
+    """Sizes per level, spread evenly over one octave."""
+    aspect_ratios: list[float] = dataclasses.field(default_factory=lambda: [0.5, 1.0, 2.0])
+    """Width / height of the boxes at each size."""
+    anchor_size: float = 4.0
+    """Side of the smallest square box, in strides of its level."""
+
+    def check(self) -> Iterator[str]:
+        yield from checks.positive(self, "num_scales", "anchor_size", "aspect_ratios")
+        if not self.aspect_ratios:
+            yield "aspect_ratios must not be empty"
+
+
+@dataclasses.dataclass
+class DetectionGenerator(hyperparams.Config):
+    """From scored boxes to detections: non-maximum suppression (NMS)."""
+
+    apply_nms: bool = True
+    """Suppress overlapping boxes; otherwise return all of them."""
+    pre_nms_top_k: int = 5000
+    """Best boxes per level that enter NMS."""
+    pre_nms_score_threshold: float = 0.05
+    """Boxes scored below, 0 to 1, do not enter NMS."""
+    nms_iou_threshold: float = 0.5
+    """Boxes that overlap a better one by more than this IoU, 0 to 1, are dropped."""
+    max_num_detections: int = 100
+    """Most detections per image."""
+    nms_version: str = "v2"
+    """Variant of NMS: v1 (per class), v2 (tiled, for accelerators), v3, batched or tflite."""
+    use_cpu_nms: bool = False
+    """Run NMS on the CPU even when the model runs on an accelerator."""
+    soft_nms_sigma: float | None = None
+    """Lower the score of overlapping boxes by a Gaussian of this width instead of dropping them
+    (Bodla et al. 2017), with v1; null drops them."""
+
+    def check(self) -> Iterator[str]:
+        yield from checks.positive(self, "pre_nms_top_k", "max_num_detections")
+        yield from checks.fractions(self, "pre_nms_score_threshold", "nms_iou_threshold")
+        yield from checks.at_least(self, 0, "soft_nms_sigma")
+
+
+@dataclasses.dataclass
+class DetectionModel(hyperparams.Config):
+    """What a detector says about its input and its feature levels."""
+
+    num_classes: int = 0
+    """Classes, the background class 0 included."""
+    input_size: list[int] = dataclasses.field(default_factory=list)
+    """Height, width and channels of the images, in pixels."""
+    min_level: int = 3
+    """Finest feature level that is searched: 1 pixel per 2^min_level of the input."""
+    max_level: int = 7
+    """Coarsest feature level that is searched."""
+    anchor: Anchor = dataclasses.field(default_factory=Anchor)
+    """The boxes that predictions start from."""
+    backbone: backbones.Backbone = dataclasses.field(
+        default_factory=lambda: backbones.Backbone(type="resnet")
+    )
+    """The feature extractor."""
+
+    def check(self) -> Iterator[str]:
+        yield from checks.length(self, 3, "input_size")
+        yield from checks.at_least(self, 0, "num_classes", "min_level")
+        yield from checks.ordered(self, "min_level", "max_level")
+        yield from backbones.level_problems(self)
+
+
+@dataclasses.dataclass
+class DetectionTask(cfg.TaskConfig):
+    """What every detection task offers."""
+
+    init_checkpoint: str | None = None  # type: ignore[assignment]
+    """Checkpoint, or folder of checkpoints, that the first weights come from; null for none."""
+    init_checkpoint_modules: str | list[str] = "all"
+    """What to take from init_checkpoint: `all`, or one or several of backbone and decoder."""
+    annotation_file: str | None = None
+    """COCO JSON with the truth of the validation images; null takes it from validation_data."""
+    per_category_metrics: bool = False
+    """Report average precision of each class too."""
+    use_coco_metrics: bool = True
+    """Measure average precision as COCO does."""
+    use_wod_metrics: bool = False
+    """Measure as the Waymo Open Dataset does; needs its package."""
+    freeze_backbone: bool = False
+    """Keep the backbone's weights as they are."""
