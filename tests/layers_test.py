@@ -44,13 +44,21 @@ OURS = {
     ),
     "hortus.vision.modeling": (
         "hortus.core.registry",
+        "hortus.engine.kernels",  # the one place where a backend's faster kernel is chosen
+        "hortus.hyperparams",  # a builder's signature says hyperparams.Config
         "hortus.vision.configs",
         "hortus.vision.ops",
     ),
     "hortus.vision.dataloaders": ("hortus.core.config_definitions", "hortus.vision.configs"),
     "hortus.vision.losses": ("hortus.vision.ops",),
     "hortus.vision.evaluation": ("hortus.vision.ops",),
-    "hortus.vision.tasks": ("hortus.core", "hortus.engine", *VISION_BLOCKS),
+    "hortus.vision.tasks": (
+        "hortus.core",
+        "hortus.engine",
+        "hortus.hyperparams",
+        "hortus.optimization",  # Task.create_optimizer
+        *VISION_BLOCKS,
+    ),
     "hortus.vision.summary_manager": ("hortus.core.summary_manager",),
     "hortus.vision.registry_imports": ("hortus.vision.experiments", "hortus.vision.tasks"),
     "hortus.vision.data": VISION_BLOCKS,

@@ -2,12 +2,13 @@
 
 import fnmatch
 from collections.abc import Callable, Iterator
-from typing import Optional
+from typing import Optional, TypeVar
 
 from hortus import hyperparams
 from hortus.cli.errors import CommandError
 
 Row = tuple[str, ...]
+_T = TypeVar("_T")
 
 
 def rows(kind: str, pattern: Optional[str] = None) -> list[Row]:
@@ -93,7 +94,7 @@ def _choices(one_of: type[hyperparams.OneOfConfig]) -> Iterator[Row]:
             yield name, _summary(type(branch)) if branch is not None else ""
 
 
-def _subclasses(cls: type) -> Iterator[type]:
+def _subclasses(cls: type[_T]) -> Iterator[type[_T]]:
     for subclass in cls.__subclasses__():
         yield subclass
         yield from _subclasses(subclass)

@@ -112,7 +112,9 @@ def _old(difference: hyperparams.Difference) -> Any:
     return None if difference.old is ABSENT else difference.old
 
 
-def _nested(config: hyperparams.Config, notes: dict[str, str], path: str = "", depth: int = 0):
+def _nested(
+    config: hyperparams.Config, notes: dict[str, str], path: str = "", depth: int = 0
+) -> Iterator[str]:
     """YAML of those values whose path is in `notes`, inside their parents."""
     for name in config.as_dict():
         value, where = config.get(name), f"{path}{name}"

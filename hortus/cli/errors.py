@@ -10,7 +10,7 @@ from typing import Any, Optional
 from hortus import hyperparams
 
 USER_MISTAKE = 2
-BROKEN_PIPE = 141  # what a shell reports for a program that SIGPIPE ended
+BROKEN_PIPE = 1  # the same as typer gives when it notices first
 
 
 class CommandError(Exception):

@@ -2,7 +2,11 @@
 
 import re
 import sys
+import typing
 from collections.abc import Sequence
+
+if typing.TYPE_CHECKING:
+    import rich.console
 
 _YAML_LINE = re.compile(r"^(?P<key>\s*(?:- )?[\w.\[\]]+:)?(?P<value>.*?)(?P<note>(?:^|  )# .*)?$")
 
@@ -65,8 +69,7 @@ def tree(lines: Sequence[tuple[str, str, str, str]]) -> None:
     if not is_terminal():
         encoding = sys.stdout.encoding or "ascii"
         for line in lines:
-            text = _line(*line)
-            print(text.encode(encoding, "replace").decode(encoding))
+            print(_line(*line).encode(encoding, "replace").decode(encoding))
         return
     from rich.text import Text
 
@@ -86,7 +89,7 @@ def _line(guide: str, name: str, value: str, note: str) -> str:
     return f"{text}  {note}" if note else text
 
 
-def _console():
+def _console() -> "rich.console.Console":
     from rich.console import Console
 
     return Console(highlight=False)

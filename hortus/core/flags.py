@@ -23,9 +23,11 @@ def define_flags(flag_values: flags.FlagValues = flags.FLAGS) -> None:
             flags.mark_flags_as_required(['experiment', 'mode', 'model_dir'])
             app.run(main)
     """
-    text = {"flag_values": flag_values}
     flags.DEFINE_string(
-        "experiment", None, "Name of the experiment; `hortus list experiments` shows them.", **text
+        "experiment",
+        None,
+        "Name of the experiment; `hortus list experiments` shows them.",
+        flag_values=flag_values,
     )
     flags.DEFINE_enum(
         "mode",
@@ -33,36 +35,46 @@ def define_flags(flag_values: flags.FlagValues = flags.FLAGS) -> None:
         MODES,
         "What to do: train, evaluate (eval, once; continuous_eval, each new checkpoint), or both "
         "in turn.",
-        **text,
+        flag_values=flag_values,
     )
     flags.DEFINE_string(
-        "model_dir", None, "Folder for checkpoints, summaries and params.yaml.", **text
+        "model_dir",
+        None,
+        "Folder for checkpoints, summaries and params.yaml.",
+        flag_values=flag_values,
     )
     flags.DEFINE_multi_string(
         "config_file",
         [],
         "YAML or JSON file that overrides the experiment. Repeat it for several; later ones win.",
-        **text,
+        flag_values=flag_values,
     )
     flags.DEFINE_string(
         "params_override",
         None,
         "Overrides that win over all files: a.b=1,c.d=[2, 3], or YAML or JSON text.",
-        **text,
+        flag_values=flag_values,
     )
-    flags.DEFINE_multi_string("gin_file", [], "Gin config file. Can be repeated.", **text)
     flags.DEFINE_multi_string(
-        "gin_params", [], "Gin binding, `name = value`. Can be repeated.", **text
+        "gin_file", [], "Gin config file. Can be repeated.", flag_values=flag_values
     )
-    flags.DEFINE_string("tpu", None, "TPU name or address; sets runtime.tpu.", **text)
+    flags.DEFINE_multi_string(
+        "gin_params", [], "Gin binding, `name = value`. Can be repeated.", flag_values=flag_values
+    )
+    flags.DEFINE_string(
+        "tpu", None, "TPU name or address; sets runtime.tpu.", flag_values=flag_values
+    )
     flags.DEFINE_string(
         "tf_data_service",
         None,
         "Address of a tf.data service; sets tf_data_service_address of training and validation "
         "data. It is used where enable_tf_data_service is true.",
-        **text,
+        flag_values=flag_values,
     )
     for name in ("tpu_platform", "tfhub_handle", "tflex_output_uri"):
         flags.DEFINE_string(
-            name, None, "No effect; accepted so that existing launch scripts run.", **text
+            name,
+            None,
+            "No effect; accepted so that existing launch scripts run.",
+            flag_values=flag_values,
         )

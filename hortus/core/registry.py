@@ -11,7 +11,7 @@ which modules have registered anything, because the usual cause is a module that
     build = registry.lookup(_BUILDERS, "resnet")
 """
 
-from collections.abc import Callable, Hashable, MutableMapping
+from collections.abc import Callable, MutableMapping
 from typing import Any, TypeVar
 
 from hortus import hyperparams
@@ -27,7 +27,7 @@ class RegistryError(KeyError):
         return str(self.args[0]) if self.args else ""
 
 
-class Registry(dict[Hashable, Any]):
+class Registry(dict[Any, Any]):
     """Names (or classes) to what is registered under them.
 
     Attributes:
@@ -39,7 +39,7 @@ class Registry(dict[Hashable, Any]):
         self.noun = noun
 
 
-def register(collection: MutableMapping[Hashable, Any], key: Hashable) -> Callable[[_T], _T]:
+def register(collection: MutableMapping[Any, Any], key: Any) -> Callable[[_T], _T]:
     """Returns a decorator that puts a function or class into `collection` under `key`.
 
     Args:
@@ -62,7 +62,7 @@ def register(collection: MutableMapping[Hashable, Any], key: Hashable) -> Callab
     return decorator
 
 
-def lookup(collection: MutableMapping[Hashable, Any], key: Hashable) -> Any:
+def lookup(collection: MutableMapping[Any, Any], key: Any) -> Any:
     """Returns what is registered under `key`.
 
     Raises:
@@ -74,7 +74,7 @@ def lookup(collection: MutableMapping[Hashable, Any], key: Hashable) -> Any:
         raise RegistryError(_missing(collection, key)) from None
 
 
-def _missing(collection: MutableMapping[Hashable, Any], key: Hashable) -> str:
+def _missing(collection: MutableMapping[Any, Any], key: Any) -> str:
     noun = _noun(collection)
     names = {_name(known): known for known in collection}
     near = hyperparams.near_names(_name(key), names)
@@ -92,15 +92,15 @@ def _missing(collection: MutableMapping[Hashable, Any], key: Hashable) -> str:
     return message
 
 
-def _noun(collection: MutableMapping[Hashable, Any]) -> str:
+def _noun(collection: MutableMapping[Any, Any]) -> str:
     return getattr(collection, "noun", "name")
 
 
-def _name(key: Hashable) -> str:
+def _name(key: Any) -> str:
     return key.__name__ if isinstance(key, type) else str(key)
 
 
-def _show(key: Hashable) -> str:
+def _show(key: Any) -> str:
     return key.__qualname__ if isinstance(key, type) else repr(key)
 
 
