@@ -1,0 +1,80 @@
+"""The only place that knows the backend: gradients, replicas, compiled loops.
+
+A task needs one function of it:
+
+    def forward():
+        outputs = model(features, training=True)
+        loss = self.build_losses(outputs, labels, aux_losses=model.losses)
+        return loss, outputs
+
+    (loss, outputs), grads = engine.value_and_grad(forward, model.trainable_variables, optimizer)
+    optimizer.apply_gradients(zip(grads, model.trainable_variables))
+"""
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, Optional
+
+from hortus.engine import environment
+from hortus.engine.environment import EngineError, select
+
+__all__ = ["EngineError", "current_strategy", "for_strategy", "select", "value_and_grad"]
+
+
+def name() -> str:
+    """The engine of this process: `tensorflow` or `jax`."""
+    if "keras" not in sys.modules:
+        environment.prepare()
+    import keras
+
+    backend = keras.backend.backend()
+    if backend not in environment.ENGINES:
+        raise EngineError(f"Keras runs on {backend}; hortus needs KERAS_BACKEND=tensorflow or jax")
+    return backend
+
+
+def _backend() -> Any:
+    if name() == "jax":
+        from hortus.engine.jax import engine
+    else:
+        from hortus.engine.tensorflow import engine  # type: ignore[no-redef]
+    return engine
+
+
+def value_and_grad(
+    fn: Callable[[], Any], variables: Sequence[Any], optimizer: Optional[Any] = None
+) -> tuple[Any, list[Any]]:
+    """Calls `fn` and differentiates the loss that it returns.
+
+    Args:
+        fn: takes nothing, returns the loss, or a tuple whose first part is the loss.
+        variables: what to differentiate by.
+        optimizer: what will apply the gradients; it may want the loss scaled.
+
+    Returns:
+        What `fn` returned, and this replica's share of the gradients, for
+        `optimizer.apply_gradients`, which sums over replicas, unscales and clips.
+    """
+    return _backend().value_and_grad(fn, variables, optimizer)
+
+
+def current_strategy() -> Any:
+    """The strategy whose scope is open, or the one for a single device."""
+    if name() == "jax":
+        from hortus.engine.jax.strategy import current_strategy as current
+
+        return current()
+    from hortus.engine.tensorflow.strategy import current_strategy as current
+
+    return current()
+
+
+def for_strategy(strategy: Any, eagerly: bool = False) -> Any:
+    """The engine that runs steps under a strategy."""
+    if name() == "jax":
+        from hortus.engine.jax.engine import JaxEngine
+
+        return JaxEngine(strategy, eagerly)
+    from hortus.engine.tensorflow.engine import TensorFlowEngine
+
+    return TensorFlowEngine(strategy, eagerly)

@@ -1,0 +1,159 @@
+"""What an engine does for the trainer. One subclass per backend; tasks see only `value_and_grad`."""
+
+import abc
+import dataclasses
+from collections.abc import Callable, Iterator
+from typing import Any, Optional
+
+from hortus.engine.input_context import InputContext
+
+Step = Callable[[Iterator], Any]
+"""Takes batches from an iterator with `next` and does one step; may return logs."""
+
+
+@dataclasses.dataclass
+class Timing:
+    """What a loop spent, since the last `reset`."""
+
+    steps: int = 0
+    seconds: float = 0.0
+    data_wait_seconds: float = 0.0
+    examples: int = 0
+
+    def reset(self) -> None:
+        self.steps, self.seconds, self.data_wait_seconds, self.examples = 0, 0.0, 0.0, 0
+
+
+class Feed(abc.ABC):
+    """Batches of a dataset, from a position that can be saved and restored."""
+
+    @abc.abstractmethod
+    def save_files(self, folder: str) -> None:
+        """Writes the position in the data to files in `folder`."""
+
+    @abc.abstractmethod
+    def load_files(self, folder: str) -> None:
+        """Goes to the position that `save_files` wrote."""
+
+
+class Engine(abc.ABC):
+    """Runs steps: compiled, over all replicas, on one backend."""
+
+    name: str
+
+    def __init__(self, strategy: Any):
+        self.strategy = strategy
+        self.timing = Timing()
+
+    # ---- where we are -----------------------------------------------------------------------
+
+    @property
+    @abc.abstractmethod
+    def num_replicas(self) -> int:
+        """Devices that work on a step together, over all hosts."""
+
+    @property
+    @abc.abstractmethod
+    def num_hosts(self) -> int: ...
+
+    @property
+    @abc.abstractmethod
+    def host_index(self) -> int: ...
+
+    @property
+    def is_chief(self) -> bool:
+        """Whether this host writes what all hosts share."""
+        return self.host_index == 0
+
+    def input_context(self, is_training: bool) -> InputContext:
+        """What this host's pipeline reads: its share to train, everything to evaluate.
+
+        In evaluation each host reads all of the data and works on its part of every batch. So all
+        hosts see the same number of batches, and each example is counted once, whatever its number.
+        """
+        if not is_training:
+            return InputContext()
+        return InputContext(self.num_hosts, self.host_index)
+
+    # ---- preparing --------------------------------------------------------------------------
+
+    @abc.abstractmethod
+    def prepare_optimizer(self, optimizer: Any, variables: list[Any]) -> None:
+        """Builds the optimizer, and sees that it sums over replicas before it clips and applies."""
+
+    @abc.abstractmethod
+    def diverge_seeds(self, seed_states: list[Any]) -> None:
+        """Gives each replica its own random stream. Repeat it after a restore."""
+
+    # ---- running ----------------------------------------------------------------------------
+
+    @abc.abstractmethod
+    def feed(self, dataset: Any, is_training: bool) -> Feed:
+        """Starts to read a dataset of host batches."""
+
+    @abc.abstractmethod
+    def train_loop(self, step: Step, state: list[Any]) -> Callable[[Feed, int], None]:
+        """Compiles `step` into a loop: `loop(feed, num_steps)`.
+
+        Args:
+            step: called once per step with an iterator of replica batches.
+            state: all variables that a step reads or updates.
+        """
+
+    @abc.abstractmethod
+    def single_step(self, step: Step, state: list[Any]) -> Callable[[Any], Any]:
+        """Compiles `step` into `run(batch) -> logs`, for one host batch that is at hand."""
+
+    @abc.abstractmethod
+    def eval_step(self, step: Step, state: list[Any]) -> Callable[[Feed], Any]:
+        """Compiles `step` into `run(feed) -> logs` as NumPy arrays; StopIteration at the end.
+
+        Values of all replicas and hosts are put together: an array has all examples of the batch,
+        in order, and a scalar becomes an array with one value per replica.
+        """
+
+    @abc.abstractmethod
+    def merge_replicas(self, logs: Any) -> Any:
+        """Puts together what `strategy.run` returned, inside an evaluation step."""
+
+    @abc.abstractmethod
+    def accumulate(
+        self, step: Callable[[Any, Any], Any], batch: Any, optimizer: Any, count: int
+    ) -> Any:
+        """Works off a replica's batch in `count` parts and applies the mean of their gradients.
+
+        Args:
+            step: `step(part, optimizer) -> logs`, calls `optimizer.apply_gradients` once.
+            batch: the replica's batch.
+            optimizer: what finally applies the gradients.
+            count: parts, each an equal share of the examples.
+
+        Returns:
+            The logs: the mean over the parts where they are floats, else those of the last part.
+        """
+
+    @abc.abstractmethod
+    def next_batch(self, feed: Feed) -> Any:
+        """The next host batch as NumPy arrays; StopIteration at the end."""
+
+    @abc.abstractmethod
+    def barrier(self, name: str) -> None:
+        """Waits for all hosts."""
+
+    @abc.abstractmethod
+    def any_host(self, flag: bool) -> bool:
+        """Whether the flag is true on any host; all hosts have to ask."""
+
+    def close(self) -> None:
+        """Releases what the engine holds."""
+
+
+def batch_size(batch: Any) -> Optional[Any]:
+    """The number of examples: the length of the first part that has one."""
+    import keras
+
+    for leaf in keras.tree.flatten(batch):
+        shape = getattr(leaf, "shape", ())
+        if shape is not None and len(shape):
+            return keras.ops.shape(leaf)[0]
+    return None

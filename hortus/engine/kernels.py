@@ -1,0 +1,62 @@
+"""Kernels and collectives that `keras.ops` does not offer, by backend.
+
+Each function says what it returns where the backend has nothing faster, so that a layer is written
+once: it asks here, and otherwise computes with `keras.ops`.
+"""
+
+from typing import Any
+
+import keras
+
+
+def fused_batch_norm(
+    inputs: Any,
+    gamma: Any,
+    beta: Any,
+    *,
+    epsilon: float,
+    mean: Any = None,
+    variance: Any = None,
+) -> tuple[Any, Any, Any] | None:
+    """Batch normalisation over all axes but the last, in one kernel.
+
+    Args:
+        inputs: (..., channels), float32, bfloat16 or float16.
+        gamma: (channels,) float32 scale.
+        beta: (channels,) float32 offset.
+        epsilon: added to the variance.
+        mean: (channels,) float32; with `variance`, what to normalise by instead of the batch's own.
+        variance: (channels,) float32.
+
+    Returns:
+        The outputs, like `inputs`, and the mean and the (population) variance they were normalised
+        by; None where the backend has no such kernel for these inputs.
+    """
+    if keras.backend.backend() != "tensorflow":
+        return None
+    from hortus.engine.tensorflow import kernels
+
+    return kernels.fused_batch_norm(
+        inputs, gamma, beta, epsilon=epsilon, mean=mean, variance=variance
+    )
+
+
+def separate_replicas() -> int:
+    """Over how many replicas, each seeing its own part of the batch, the caller is being run.
+
+    1 on JAX, where a compiled step sees the whole batch however it is split over devices.
+    """
+    if keras.backend.backend() != "tensorflow":
+        return 1
+    from hortus.engine.tensorflow import kernels
+
+    return kernels.separate_replicas()
+
+
+def sum_over_replicas(value: Any) -> Any:
+    """Adds up `value` over the replicas of `separate_replicas`; differentiable."""
+    if keras.backend.backend() != "tensorflow":
+        return value
+    from hortus.engine.tensorflow import kernels
+
+    return kernels.sum_over_replicas(value)

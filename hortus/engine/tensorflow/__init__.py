@@ -1,0 +1,1 @@
+"""The TensorFlow engine. Imported only when it is used."""

@@ -1,0 +1,317 @@
+"""The TensorFlow engine: tf.function loops under a tf.distribute strategy."""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Optional
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from hortus.engine import keras_private
+from hortus.engine.accumulation import GradientCollector, part
+from hortus.engine.base import Engine, Feed, Step
+from hortus.engine.environment import EngineError
+from hortus.engine.loss_scale import innermost
+from hortus.engine.tensorflow.feed import DatasetFeed
+
+
+def value_and_grad(
+    fn: Callable[[], Any], variables: Sequence[Any], optimizer: Optional[Any] = None
+) -> tuple[Any, list[Any]]:
+    """See `hortus.engine.value_and_grad`."""
+    with tf.GradientTape() as tape:
+        result = fn()
+        loss = result[0] if isinstance(result, tuple) else result
+        scaled = tf.cast(loss, tf.float32) / tf.distribute.get_strategy().num_replicas_in_sync
+        if optimizer is not None:
+            scaled = optimizer.scale_loss(scaled)
+    return result, tape.gradient(scaled, [v.value for v in variables])
+
+
+class TensorFlowEngine(Engine):
+    """Runs under any synchronous tf.distribute strategy."""
+
+    name = "tensorflow"
+
+    def __init__(self, strategy: tf.distribute.Strategy, eagerly: bool = False):
+        super().__init__(strategy)
+        self._eagerly = eagerly
+        self._data_wait = None  # made on first use, inside no function
+
+    @property
+    def num_replicas(self) -> int:
+        return self.strategy.num_replicas_in_sync
+
+    @property
+    def num_hosts(self) -> int:
+        return max(1, self.num_replicas // self._num_local)
+
+    @property
+    def _num_local(self) -> int:
+        # The default strategy, that of no distribution, does not tell its devices.
+        return 1 if self.num_replicas == 1 else len(self.strategy.extended.worker_devices)
+
+    @property
+    def host_index(self) -> int:
+        resolver = self.strategy.cluster_resolver
+        if resolver is None or self.num_hosts == 1:
+            return 0
+        return int(resolver.task_id or 0)
+
+    # ---- preparing --------------------------------------------------------------------------
+
+    def prepare_optimizer(self, optimizer: Any, variables: list[Any]) -> None:
+        with self.strategy.scope():
+            optimizer.build(variables)
+        if self.num_replicas == 1:
+            return
+        keras_private.leave_reduction_to_caller(innermost(optimizer))
+        apply = optimizer.apply
+
+        def reduce_and_apply(grads: Sequence[Any], trainable_variables: Any = None) -> None:
+            apply(_sum_over_replicas(grads), trainable_variables)
+
+        optimizer.apply = reduce_and_apply
+
+    def diverge_seeds(self, seed_states: list[Any]) -> None:
+        if self.num_replicas == 1 or not seed_states:
+            return
+
+        def shift() -> None:
+            replica = tf.distribute.get_replica_context().replica_id_in_sync_group
+            for state in seed_states:
+                offset = tf.cast(tf.stack([tf.cast(replica, tf.int64) * 7919, 0]), state.dtype)
+                state.assign(state.value + offset)
+
+        self.strategy.run(shift)
+
+    # ---- running ----------------------------------------------------------------------------
+
+    def feed(self, dataset: Any, is_training: bool) -> DatasetFeed:
+        feed = DatasetFeed(dataset)
+        if is_training:
+            self._check_batch_size(dataset)
+        return feed
+
+    def _check_batch_size(self, dataset: Any) -> None:
+        for spec in tf.nest.flatten(getattr(dataset, "element_spec", ())):
+            size = (
+                spec.shape[0]
+                if getattr(spec, "shape", None) is not None and spec.shape.rank
+                else None
+            )
+            if size is not None and size % self._num_local:
+                raise EngineError(
+                    f"a batch of {size} examples cannot be shared evenly by {self._num_local} "
+                    "devices: make train_data.global_batch_size a multiple of "
+                    f"{self.num_replicas}"
+                )
+            return
+
+    def _function(self, fn: Callable, **options: Any) -> Callable:
+        # Without AutoGraph: it would rewrite every function that a step calls, which takes long, and
+        # a step that needs it would not run on JAX.
+        return fn if self._eagerly else tf.function(fn, autograph=False, **options)
+
+    def train_loop(self, step: Step, state: list[Any]) -> Callable[[Feed, int], None]:
+        wait = self._wait_variable()
+
+        def loop(iterator: Any, num_steps: tf.Tensor) -> None:
+            batches = _ReplicaBatches(iterator, self, wait)
+
+            def body(index: tf.Tensor) -> tuple[tf.Tensor]:
+                step(batches)
+                return (index + 1,)
+
+            tf.while_loop(lambda index: index < num_steps, body, (tf.constant(0),))
+
+        compiled = self._function(loop)
+
+        def run(feed: Any, num_steps: int) -> None:
+            start = time.perf_counter()
+            wait.assign(0.0)
+            compiled(feed.iterator, tf.constant(num_steps))
+            self.timing.data_wait_seconds += float(wait.numpy())
+            self.timing.seconds += time.perf_counter() - start
+            self.timing.steps += num_steps
+
+        return run
+
+    def _wait_variable(self) -> tf.Variable:
+        if self._data_wait is None:
+            with tf.device("/cpu:0"):
+                self._data_wait = tf.Variable(0.0, dtype=tf.float64, trainable=False)
+        return self._data_wait
+
+    def single_step(self, step: Step, state: list[Any]) -> Callable[[Any], Any]:
+        def run(batch: Any) -> Any:
+            return self.merge_replicas(step(iter([self._split(batch, is_even=True)])))
+
+        compiled = self._function(run)
+
+        def run_once(batch: Any) -> Any:
+            return _to_numpy(compiled(tf.nest.map_structure(tf.convert_to_tensor, batch)))
+
+        return run_once
+
+    def eval_step(self, step: Step, state: list[Any]) -> Callable[[Feed], Any]:
+        def run(iterator: Any) -> Any:
+            return step(_ReplicaBatches(iterator, self, is_even=False))
+
+        # Batches differ in size at the end of the data: one trace serves all of them.
+        compiled = self._function(run, reduce_retracing=True)
+
+        def run_once(feed: Any) -> Any:
+            try:
+                return _to_numpy(compiled(feed.iterator))
+            except (tf.errors.OutOfRangeError, StopIteration):
+                raise StopIteration from None
+
+        return run_once
+
+    def merge_replicas(self, logs: Any) -> Any:
+        if self.num_replicas == 1:
+            return logs
+        if self.num_hosts > 1:
+            return tf.nest.map_structure(self._gather, logs)
+        return tf.nest.map_structure(
+            lambda value: _concat(self.strategy.experimental_local_results(value)), logs
+        )
+
+    def _gather(self, value: Any) -> Any:
+        local = self.strategy.experimental_local_results(value)
+        if local[0].shape.rank == 0:
+            value = self.strategy.run(lambda x: tf.expand_dims(x, 0), args=(value,))
+        return self.strategy.gather(value, axis=0)
+
+    def next_batch(self, feed: Any) -> Any:
+        return tf.nest.map_structure(lambda x: x.numpy(), next(feed))
+
+    def accumulate(
+        self, step: Callable[[Any, Any], Any], batch: Any, optimizer: Any, count: int
+    ) -> Any:
+        if count == 1:
+            return step(batch, optimizer)
+        collector = GradientCollector(optimizer)
+        logs = step(part(batch, 0, count), collector)
+        grads, variables = collector.take()
+        logs_leaves = [tf.convert_to_tensor(leaf) for leaf in tf.nest.flatten(logs)]
+
+        def body(index: Any, total: Any, sums: Any) -> Any:
+            # In a loop, and one after the other: side by side they would need all the memory that
+            # they are meant to save.
+            again = tf.nest.flatten(step(part(batch, index, count), collector))
+            more, _ = collector.take()
+            return (
+                index + 1,
+                [a + b for a, b in zip(total, more, strict=True)],
+                [_add_floats(a, b) for a, b in zip(sums, again, strict=True)],
+            )
+
+        _, grads, logs_leaves = tf.while_loop(
+            lambda index, *_: index < count,
+            body,
+            (tf.constant(1), grads, logs_leaves),
+            parallel_iterations=1,
+        )
+        optimizer.apply_gradients(
+            [(grad / count, variable) for grad, variable in zip(grads, variables, strict=True)]
+        )
+        leaves = [leaf / count if leaf.dtype.is_floating else leaf for leaf in logs_leaves]
+        return tf.nest.pack_sequence_as(logs, leaves)
+
+    # ---- replicas ---------------------------------------------------------------------------
+
+    def _split(self, batch: Any, is_even: bool) -> Any:
+        """One part of a host batch per local replica. Already distributed values pass through."""
+        if self.num_replicas == 1:
+            return batch
+        if any(isinstance(leaf, tf.distribute.DistributedValues) for leaf in _leaves(batch)):
+            return batch
+        if is_even:
+            count, first = self._num_local, 0
+        else:  # every host holds the whole global batch, and takes its replicas' share
+            count, first = self.num_replicas, self.host_index * self._num_local
+
+        def part(index: int) -> Any:
+            return tf.nest.map_structure(lambda leaf: _slice(leaf, index, count), batch)
+
+        parts = [part(first + index) for index in range(self._num_local)]
+        return self.strategy.experimental_distribute_values_from_function(
+            lambda context: parts[context.replica_id_in_sync_group % self._num_local]
+        )
+
+    def barrier(self, name: str) -> None:
+        self.any_host(False)
+
+    def any_host(self, flag: bool) -> bool:
+        if self.num_hosts == 1:
+            return flag
+        total = self.strategy.run(
+            lambda: tf.distribute.get_replica_context().all_reduce("SUM", tf.constant(int(flag)))
+        )
+        return int(self.strategy.experimental_local_results(total)[0].numpy()) > 0
+
+
+class _ReplicaBatches:
+    """The iterator that a step draws from: host batches, cut for the replicas."""
+
+    def __init__(
+        self,
+        iterator: Any,
+        engine: TensorFlowEngine,
+        wait: Optional[tf.Variable] = None,
+        is_even: bool = True,
+    ):
+        self._iterator, self._engine, self._wait = iterator, engine, wait
+        self._is_even = is_even
+
+    def __iter__(self) -> "_ReplicaBatches":
+        return self
+
+    def __next__(self) -> Any:
+        if self._wait is None:
+            return self._engine._split(next(self._iterator), self._is_even)
+        start = tf.timestamp()
+        with tf.control_dependencies([start]):
+            batch = next(self._iterator)
+        with tf.control_dependencies([leaf for leaf in _leaves(batch) if tf.is_tensor(leaf)]):
+            self._wait.assign_add(tf.timestamp() - start)
+        return self._engine._split(batch, self._is_even)
+
+
+def _leaves(batch: Any) -> list[Any]:
+    return tf.nest.flatten(batch)
+
+
+def _slice(leaf: Any, index: int, count: int) -> Any:
+    """Part `index` of `count`, sizes as equal as they can be; a scalar is for everybody."""
+    if leaf.shape.rank == 0:
+        return leaf
+    size = tf.shape(leaf)[0] if leaf.shape[0] is None else leaf.shape[0]
+    start, end = index * size // count, (index + 1) * size // count
+    return leaf[start:end]
+
+
+def _concat(values: Sequence[Any]) -> Any:
+    values = [tf.convert_to_tensor(value) for value in values]
+    return tf.stack(values) if values[0].shape.rank == 0 else tf.concat(values, axis=0)
+
+
+def _sum_over_replicas(grads: Sequence[Any]) -> list[Any]:
+    present = [tf.convert_to_tensor(grad) for grad in grads if grad is not None]
+    context = tf.distribute.get_replica_context()
+    summed = iter(context.all_reduce(tf.distribute.ReduceOp.SUM, present) if present else ())
+    return [None if grad is None else next(summed) for grad in grads]
+
+
+def _add_floats(total: Any, value: Any) -> Any:
+    return total + value if total.dtype.is_floating else value
+
+
+def _to_numpy(logs: Any) -> Any:
+    def convert(leaf: Any) -> Any:
+        return leaf.numpy() if tf.is_tensor(leaf) else np.asarray(leaf)
+
+    return keras.tree.map_structure(convert, logs)

@@ -1,0 +1,61 @@
+"""The TensorFlow side of `hortus.engine.kernels`."""
+
+from typing import Any
+
+import tensorflow as tf
+
+_FUSABLE = ("float32", "bfloat16", "float16")
+# Below this, TensorFlow silently raises epsilon, as cuDNN asks for it.
+_LEAST_EPSILON = 1.001e-5
+
+
+def fused_batch_norm(
+    inputs: Any,
+    gamma: Any,
+    beta: Any,
+    *,
+    epsilon: float,
+    mean: Any = None,
+    variance: Any = None,
+) -> tuple[Any, Any, Any] | None:
+    inputs = tf.convert_to_tensor(inputs)
+    if inputs.dtype.name not in _FUSABLE or epsilon < _LEAST_EPSILON:
+        return None
+    gamma, beta = tf.convert_to_tensor(gamma), tf.convert_to_tensor(beta)
+    # The kernel wants four axes; which of them the elements come from makes no difference.
+    images = inputs
+    if inputs.shape.rank != 4:
+        images = tf.reshape(inputs, [-1, 1, 1, inputs.shape[-1]])
+    training = mean is None
+    if training:
+        mean = variance = tf.zeros([0], tf.float32)
+    outputs, batch_mean, batch_variance, *_ = tf.raw_ops.FusedBatchNormV3(
+        x=images,
+        scale=gamma,
+        offset=beta,
+        mean=mean,
+        variance=variance,
+        epsilon=epsilon,
+        exponential_avg_factor=1.0,
+        is_training=training,
+    )
+    if images is not inputs:
+        outputs = tf.reshape(outputs, tf.shape(inputs))
+    outputs = tf.ensure_shape(outputs, inputs.shape)
+    if not training:
+        return outputs, mean, variance
+    # The kernel normalises by the population variance and reports the sample variance.
+    count = tf.cast(tf.size(images) // images.shape[-1], tf.float32)
+    return outputs, batch_mean, batch_variance * ((count - 1.0) / count)
+
+
+def separate_replicas() -> int:
+    context = tf.distribute.get_replica_context()
+    return context.num_replicas_in_sync if context is not None else 1
+
+
+def sum_over_replicas(value: Any) -> Any:
+    context = tf.distribute.get_replica_context()
+    if context is None or context.num_replicas_in_sync == 1:
+        return value
+    return context.all_reduce(tf.distribute.ReduceOp.SUM, value)
