@@ -166,7 +166,7 @@ class ResNetUNet(hyperparams.Config):
         lengths = {name: len(getattr(self, name)) for name in per_level}
         if len(set(lengths.values())) > 1:
             found = ", ".join(f"{name} {count}" for name, count in lengths.items())
-            yield f"the upsample lists must have one item per level each, got {found}"
+            yield f"upsample_repeats must be as long as the other upsample lists, got {found}"
 
 
 @dataclasses.dataclass
@@ -299,4 +299,4 @@ def level_problems(model: hyperparams.Config) -> Iterator[str]:
         branch = f"backbone.{model.get('backbone.type')}.{name}"
         wanted, found = model.get(name), model.get(branch)
         if found is not None and found != wanted:
-            yield f"{name} is {wanted}, but {branch} is {found}; they must be equal"
+            yield f"{name} must equal {branch} ({found}), got {wanted}"

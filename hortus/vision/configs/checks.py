@@ -1,4 +1,7 @@
-"""Rules that several configs share: each yields one message per value that breaks it."""
+"""Rules that several configs share: each yields one message per value that breaks it.
+
+A message starts with the field's name and `must`: `validate` then says where that was set.
+"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -39,7 +42,7 @@ def ordered(config: hyperparams.Config, low: str, high: str) -> Iterator[str]:
     """Field `low` does not exceed field `high`; either may be unset."""
     smallest, largest = getattr(config, low), getattr(config, high)
     if smallest is not None and largest is not None and smallest > largest:
-        yield f"{low} ({smallest:g}) must not exceed {high} ({largest:g})"
+        yield f"{low} must not exceed {high} ({largest:g}), got {smallest:g}"
 
 
 def rising_range(config: hyperparams.Config, *names: str) -> Iterator[str]:

@@ -129,7 +129,7 @@ class MixupAndCutmix(hyperparams.Config):
         yield from checks.at_least(self, 0, "mixup_alpha", "cutmix_alpha")
         yield from checks.fractions(self, "prob", "switch_prob", "label_smoothing")
         if self.mixup_alpha == 0 and self.cutmix_alpha == 0:
-            yield "mixup_alpha and cutmix_alpha are both 0: set the whole part to null instead"
+            yield "mixup_alpha must not be 0 when cutmix_alpha is; to turn both off, set null"
 
 
 @dataclasses.dataclass
@@ -238,16 +238,14 @@ class DataConfig(cfg.DataConfig):
             if isinstance(source, hyperparams.Config)
         ]
         if not mappings:
-            yield (
-                f"weights name {', '.join(weights) or 'nothing'}: input_path or tfds_name must map "
-                f"the same names to data, got {self.input_path or self.tfds_name!r}"
-            )
+            data = self.input_path or self.tfds_name
+            yield f"weights must go with an input_path or tfds_name of the same names, got {data!r}"
         elif unmatched := sorted(set(weights) ^ set(mappings[0])):
-            yield f"weights and data sets must have the same names; {unmatched} is on one side only"
+            yield f"weights must have the same names as the data; only one side has {unmatched}"
         if not all(isinstance(share, (int, float)) and share >= 0 for share in weights.values()):
             yield f"weights must be numbers of 0 or more, got {weights}"
         elif not any(weights.values()):
-            yield "weights are all 0: nothing would be drawn"
+            yield "weights must not all be 0"
 
 
 @dataclasses.dataclass

@@ -236,7 +236,7 @@ class MaskRCNN(detection.DetectionModel):
         if self.include_mask:
             for name in ("mask_head", "mask_sampler", "mask_roi_aligner"):
                 if getattr(self, name) is None:
-                    yield f"{name} is null, but include_mask is true"
+                    yield f"{name} must be set when include_mask is true"
 
 
 @dataclasses.dataclass
@@ -299,5 +299,6 @@ class MaskRCNNTask(detection.DetectionTask):
     def check(self) -> Iterator[str]:
         yield from super().check()
         weights, classes = self.get("losses.class_weights"), self.get("model.num_classes")
-        if weights and classes and len(weights) != classes:
-            yield f"losses.class_weights has {len(weights)} items for {classes} classes"
+        count = len(weights or ())
+        if weights and classes and count != classes:
+            yield f"losses.class_weights must have one item per class ({classes}), got {count}"

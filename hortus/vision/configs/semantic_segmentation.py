@@ -143,7 +143,7 @@ class SemanticSegmentationModel(hyperparams.Config):
         found, wanted = self.get("decoder.aspp.level"), self.get("head.level")
         several = ("pyramid_fusion", "panoptic_fpn_fusion")
         if found != wanted and self.get("head.feature_fusion") not in several:
-            yield f"head.level is {wanted}, but decoder.aspp.level is {found}; they must be equal"
+            yield f"head.level must equal decoder.aspp.level ({found}), got {wanted}"
 
 
 @dataclasses.dataclass
@@ -231,5 +231,6 @@ class SemanticSegmentationTask(cfg.TaskConfig):
     def check(self) -> Iterator[str]:
         yield from super().check()
         weights, classes = self.get("losses.class_weights"), self.get("model.num_classes")
-        if weights and classes and len(weights) != classes:
-            yield f"losses.class_weights has {len(weights)} items for {classes} classes"
+        count = len(weights or ())
+        if weights and classes and count != classes:
+            yield f"losses.class_weights must have one item per class ({classes}), got {count}"
