@@ -78,7 +78,7 @@ class DataConfig(common.DataConfig):
     aug_max_area_ratio: float = 1.0
     """Largest random crop, as a share of the frame, 0 to 1."""
     aug_random_rotation: bool = False
-    """Turn training clips by a random angle."""
+    """Turn training clips by a random multiple of 90 degrees."""
     aug_type: common.Augmentation | None = None
     """AutoAugment or RandAugment; null for none."""
     mixup_and_cutmix: common.MixupAndCutmix | None = None

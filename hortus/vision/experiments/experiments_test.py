@@ -112,7 +112,7 @@ def test_equals_the_reference(name):
 def test_restrictions_equal_the_reference():
     cases = json.loads((reference_dir() / "golden" / "config_semantics.json").read_text())
     expected = next(c["result"] for c in cases if c["case"] == "restrictions per experiment")
-    ours = {name: exp_factory.get_exp_config(name)._restrictions for name in NAMES}
+    ours = {name: list(exp_factory.get_exp_config(name)._restrictions) for name in NAMES}
     assert ours == {name: expected[name] for name in NAMES}
 
 
