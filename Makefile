@@ -10,6 +10,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.setup-stamp
 EXTRAS ?= cpu,jax,dev
+JOBS ?= 2
 # For instance: make test TESTS='hortus/core -k registry'
 TESTS ?=
 
@@ -22,17 +23,18 @@ help:  ## show this
 
 setup: $(STAMP)  ## make .venv and install hortus with everything a developer needs
 
-# pip's own errors go to the terminal; of its progress only the lines that tell something are kept.
+# pip's own errors go to the terminal; of its progress only the downloads are shown.
 $(STAMP): pyproject.toml
 	@if [ -z "$(PYTHON)" ]; then echo "hortus needs Python 3.10 or newer: make PYTHON=/path/to/python3" >&2; exit 1; fi
 	@if [ ! -x $(BIN)/python ]; then echo "Making $(VENV) with $$($(PYTHON) --version)"; $(PYTHON) -m venv $(VENV); fi
 	@echo "Installing hortus[$(EXTRAS)] into $(VENV), a few minutes the first time"
 	@set -o pipefail; $(BIN)/python -m pip install --disable-pip-version-check -e '.[$(EXTRAS)]' \
-		| grep --line-buffered -E '^ *(Downloading|Building|Installing|Successfully)' || test $${PIPESTATUS[0]} -eq 0
+		| grep --line-buffered -E '^ *(Downloading|Installing build)' || test $${PIPESTATUS[0]} -eq 0
 	@touch $@
+	@echo "Installed: try $(BIN)/hortus --help"
 
 test: setup  ## run the tests
-	@$(BIN)/python -m pytest -n 2 $(TESTS)
+	@$(BIN)/python -m pytest -n $(JOBS) $(TESTS)
 
 lint: setup  ## check style, imports and types
 	@$(BIN)/ruff check .
