@@ -2,113 +2,115 @@
 
 import copy
 import dataclasses
+import enum
 import functools
 import inspect
 import json
 import os
-import typing
-import warnings
+import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Optional, Union
+from typing import Any, ClassVar, Optional, TypeVar, Union
 
 from hortus.hyperparams import restrictions as restrictions_lib
 from hortus.hyperparams.errors import (
     ConfigError,
-    ConfigWarning,
     LockedError,
-    Path,
     Problem,
     RestrictionError,
     UnknownKeyError,
     did_you_mean,
     raise_problems,
+    short,
 )
+from hortus.hyperparams.fields import FieldSpec, field_specs, is_class_level
 from hortus.hyperparams.merge import Merge
 from hortus.hyperparams.origin import CODE, DEFAULT, Origin
-from hortus.hyperparams.types import OneOf, Scalar, Type, parse_type
+from hortus.hyperparams.path import Path, parse_path
 
 _MUTABLE = (list, dict, set)
-
-
-@dataclasses.dataclass(frozen=True)
-class FieldSpec:
-    """What a config class knows about one of its fields."""
-
-    name: str
-    annotation: Any
-    type: Type
-    inert: Optional[str]
-    """Why the field has no effect, or None for a field that has one."""
+_ABSENT: Any = object()
+_C = TypeVar("_C", bound="Config")
+Restriction = Union[str, Callable[[Any], Union[str, bool, None]]]
 
 
 def inert(default: Any, reason: str) -> Any:
     """A field that is loadable for the sake of existing files and has no effect.
 
-    Its description says so, and setting it to another value than `default` warns once.
+    Its description says so, and setting it to another value warns once.
     """
-    metadata = {"inert": reason}
-    if isinstance(default, _MUTABLE):
-        factory = functools.partial(copy.deepcopy, default)
-        return dataclasses.field(default_factory=factory, metadata=metadata)
-    return dataclasses.field(default=default, metadata=metadata)
+    return _field(default, {"inert": reason})
+
+
+def _field(default: Any, metadata: Optional[Mapping[str, Any]]) -> Any:
+    """A dataclass field; of a mutable default each instance gets a copy."""
+    if not isinstance(default, (Config, *_MUTABLE)):
+        return dataclasses.field(default=default, metadata=metadata)
+    factory = list if default == [] else functools.partial(copy.deepcopy, default)
+    return dataclasses.field(default_factory=factory, metadata=metadata)
 
 
 @dataclasses.dataclass
 class Config:
-    """Base of every config. Subclasses are dataclasses:
+    """Base of every config: a dataclass whose values are checked by their annotation.
 
         @dataclasses.dataclass
         class Head(hyperparams.Config):
             num_convs: int = 4
             norm: NormActivation = NormActivation()   # each instance gets its own copy
 
-    Values are checked and converted by their annotation when set, in code or from files and flags.
     A bare `Config({...})` is open: it takes any keys, and nested mappings become configs too.
 
     Args:
         default_params: overrides to start from.
-        restrictions: rules for `validate`, such as `'task.model.min_level <= task.model.max_level'`,
-            or functions from the config to a message or None.
+        restrictions: rules for `validate`, such as `'model.min_level <= model.max_level'`, or
+            functions that take the config and return a message, or whether the rule holds.
     """
 
     default_params: dataclasses.InitVar[Optional[Mapping[str, Any]]] = None
-    restrictions: dataclasses.InitVar[Optional[Sequence[Union[str, Callable]]]] = None
+    restrictions: dataclasses.InitVar[Optional[Sequence[Restriction]]] = None
 
-    # Class-level defaults of the private state; none of them is annotated, so none is a field.
-    _open = True
-    _locked = False
-    _ready = False
-    _extras = frozenset()  # type: ignore[var-annotated]
-    _restrictions = ()  # type: ignore[var-annotated]
+    # What an instance has of private state unless it is set.
+    _locked: ClassVar[bool] = False
+    _ready: ClassVar[bool] = False
+    _extras: ClassVar[tuple[str, ...]] = ()
+    _origins: ClassVar[Mapping[str, Origin]] = types.MappingProxyType({})
+    _restrictions: ClassVar[tuple[Restriction, ...]] = ()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        for name in inspect.get_annotations(cls):
-            if name in _RESERVED:
+        annotations = inspect.get_annotations(cls)
+        for name, annotation in annotations.items():
+            if name in _RESERVED or inspect.isroutine(getattr(super(cls, cls), name, None)):
                 raise ConfigError(f"{cls.__name__}.{name}: a field cannot be named like a method")
-            value = cls.__dict__.get(name)
-            default = value.default if isinstance(value, dataclasses.Field) else value
-            if isinstance(default, (Config, *_MUTABLE)):
-                # `model: X = X()`: dataclasses refuse a mutable default, a copy per instance is safe.
-                metadata = value.metadata if isinstance(value, dataclasses.Field) else None
-                factory = functools.partial(copy.deepcopy, default)
-                setattr(cls, name, dataclasses.field(default_factory=factory, metadata=metadata))
-        # Ours hold for every subclass: dataclasses leave methods that they find in the class.
-        cls.__eq__ = Config.__eq__  # type: ignore[method-assign]
-        cls.__hash__ = None  # type: ignore[assignment]
+            value: Any = cls.__dict__.get(name)
+            is_field = isinstance(value, dataclasses.Field)
+            default = value.default if is_field else value
+            if isinstance(default, (Config, *_MUTABLE)) and not is_class_level(annotation):
+                # `model: X = X()`, which dataclasses refuse.
+                setattr(cls, name, _field(default, value.metadata if is_field else None))
+        for field in dataclasses.fields(cls):  # those of the bases, at this point
+            if field.name in cls.__dict__ and field.name not in annotations:
+                raise ConfigError(
+                    f"{cls.__name__}.{field.name}: a new default needs the annotation too"
+                )
+        # Dataclasses would make their own for each class.
+        for name in ("__eq__", "__repr__"):
+            if name not in cls.__dict__:
+                setattr(cls, name, getattr(cls, name))
 
     def __post_init__(
         self,
         default_params: Optional[Mapping[str, Any]],
-        restrictions: Optional[Sequence[Union[str, Callable]]],
+        restrictions: Optional[Sequence[Restriction]],
     ) -> None:
         type(self)._fields()
-        self.__dict__["_restrictions"] = list(restrictions or ())
+        if restrictions:
+            self.__dict__["_restrictions"] = tuple(restrictions)
         if default_params is not None:
             if not isinstance(default_params, Mapping):
                 raise ConfigError(
                     f"{type(self).__name__}: the first argument is a mapping of overrides, got "
-                    f"{default_params!r}; pass fields by name"
+                    f"{short(default_params)}; pass fields by name"
                 )
             merge = Merge(Config)
             merge.into(self, default_params, is_new=True)
@@ -121,7 +123,7 @@ class Config:
     def _fields(cls) -> dict[str, FieldSpec]:
         specs = cls.__dict__.get("_field_specs")
         if specs is None:
-            specs = _field_specs(cls)
+            specs = field_specs(cls, _is_config_class)
             cls._field_specs = specs  # type: ignore[attr-defined]
         return specs
 
@@ -145,17 +147,9 @@ class Config:
         yield from ()
 
     def _store(self, key: str, value: Any, origin: Origin) -> None:
-        spec = type(self)._fields().get(key)
-        if spec is None and key not in self._extras:
-            if origin is not CODE or self._ready:
-                # An added key of a bare Config is its nature; of a typed one it may be a slip.
-                if "_open" not in vars(type(self)):
-                    message = f"{key!r} ({origin}) is no field of {type(self).__name__}; added"
-                    warnings.warn(message, ConfigWarning, stacklevel=4)
+        """Sets a value that a Merge has checked."""
+        if key not in type(self)._fields() and key not in self._extras:
             self.__dict__["_extras"] = (*self._extras, key)
-        if spec is not None and spec.inert and self._ready and value != self.__dict__.get(key):
-            message = f"{type(self).__name__}.{key} ({origin}) has no effect: {spec.inert}"
-            warnings.warn(message, ConfigWarning, stacklevel=4)
         self.__dict__[key] = value
         if self._ready or origin is not CODE:
             self.__dict__.setdefault("_origins", {})[key] = origin
@@ -166,7 +160,7 @@ class Config:
             objection = self._objection(key, value, {})
             if objection:
                 raise ConfigError(f"{type(self).__name__}.{key}: {objection}")
-            self.__dict__[key] = value
+            self.__dict__[key] = value.copy() if type(value) in (list, dict) else value
         elif spec is not None or key in self._extras:
             merge = Merge(Config)
             merge.into(self, {key: value})
@@ -196,7 +190,9 @@ class Config:
         return key in self._keys()
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self.as_dict() == other.as_dict()  # type: ignore[attr-defined]
+        if not isinstance(other, Config) or type(self) is not type(other):
+            return NotImplemented
+        return self.as_dict() == other.as_dict()
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -204,23 +200,26 @@ class Config:
         body = ", ".join(f"{key}={self.__dict__[key]!r}" for key in self._keys())
         return f"{type(self).__name__}({body})"
 
-    def __deepcopy__(self, memo: dict) -> "Config":
+    def __deepcopy__(self: _C, memo: dict) -> _C:
         new = object.__new__(type(self))
         memo[id(self)] = new
         for key, value in self.__dict__.items():
-            simple = isinstance(value, (str, int, float, type(None)))
-            new.__dict__[key] = value if simple else copy.deepcopy(value, memo)
+            if key == "_origins":
+                value = dict(value)
+            elif key != "_restrictions" and not isinstance(value, (str, int, float)):
+                value = copy.deepcopy(value, memo)
+            new.__dict__[key] = value
         return new
 
     # ---- reading ----------------------------------------------------------------------------
 
     def get(self, path: str, default: Any = None) -> Any:
-        """The value at a dotted path, or `default` where there is none."""
+        """The value at a dotted path such as `task.heads[0].size`, or `default`."""
         value: Any = self
-        for name in path.split("."):
-            if not isinstance(value, Config) or name not in value:
+        for part in (path,) if path in self else parse_path(path) or (path,):
+            value = _item(value, part)
+            if value is _ABSENT:
                 return default
-            value = value.__dict__[name]
         return value
 
     def as_dict(self) -> dict[str, Any]:
@@ -229,17 +228,28 @@ class Config:
 
     def to_yaml(self) -> str:
         """YAML text that `override` and `from_yaml` read back."""
-        from hortus.hyperparams.overrides import dump_yaml
+        from hortus.hyperparams.yaml_text import dump_yaml
 
         return dump_yaml(self.as_dict())
 
+    def to_json(self, indent: Optional[int] = 2) -> str:
+        """JSON text that `override` and `from_json` read back."""
+        try:
+            return json.dumps(self.as_dict(), indent=indent)
+        except (TypeError, ValueError) as error:
+            raise ConfigError(f"cannot be written as JSON: {error}") from None
+
     def origin(self, path: str) -> Origin:
         """Where the value at a dotted path came from."""
-        parent, _, name = path.rpartition(".")
-        owner = self.get(parent) if parent else self
-        if not isinstance(owner, Config) or name not in owner:
+        value: Any = self
+        owner, name = self, ""
+        for part in (path,) if path in self else parse_path(path) or (path,):
+            if isinstance(value, Config):
+                owner, name = value, str(part)
+            value = _item(value, part)
+        if value is _ABSENT:
             raise UnknownKeyError(f"{path}: no such field")
-        return owner.__dict__.get("_origins", {}).get(name, DEFAULT)
+        return owner._origins.get(name, DEFAULT)
 
     def stamp(self, origin: Origin, default: Optional["Config"] = None) -> None:
         """Says where every value is from that code set, or that differs from the defaults."""
@@ -248,12 +258,12 @@ class Config:
             value, usual = self.__dict__[key], default.__dict__.get(key)
             if isinstance(value, Config):
                 value.stamp(origin, usual)
-            for child in _configs_in(value) if not isinstance(value, Config) else ():
-                child.stamp(origin)
-            origins = self.__dict__.setdefault("_origins", {})
-            known = origins.get(key)
+            else:
+                for child in _configs_in(value):
+                    child.stamp(origin)
+            known = self._origins.get(key)
             if known == CODE or (known is None and value != usual):
-                origins[key] = origin
+                self.__dict__.setdefault("_origins", {})[key] = origin
 
     # ---- changing ---------------------------------------------------------------------------
 
@@ -276,11 +286,11 @@ class Config:
         elif isinstance(override_params, Config):
             override_params = override_params.as_dict()
         if not isinstance(override_params, Mapping):
-            raise ConfigError(f"overrides are a mapping or a config, got {override_params!r}")
+            raise ConfigError(f"overrides are a mapping or a config, got {short(override_params)}")
         merge.into(self, override_params)
         merge.commit()
 
-    def replace(self, **changes: Any) -> "Config":
+    def replace(self: _C, **changes: Any) -> _C:
         """An unlocked copy with some fields changed."""
         new = copy.deepcopy(self)
         for config in _configs_in(new):
@@ -313,7 +323,7 @@ class Config:
     def _complaint(self, path: Path, message: str) -> Problem:
         """What `check` found; a message that starts with a field's name tells where it was set."""
         name, _, rest = message.partition(" ")
-        if name not in self._keys():
+        if name not in self:
             return Problem(path, message, kind=RestrictionError)
         origin = self.origin(name)
         where = None if origin == DEFAULT else str(origin)
@@ -323,7 +333,7 @@ class Config:
     # ---- making -----------------------------------------------------------------------------
 
     @classmethod
-    def from_yaml(cls, file_path: Union[str, "os.PathLike[str]"]) -> "Config":
+    def from_yaml(cls: type[_C], file_path: Union[str, "os.PathLike[str]"]) -> _C:
         """A config from a YAML (or JSON) file."""
         from hortus.hyperparams.overrides import load_overrides
 
@@ -337,78 +347,52 @@ class Config:
     from_json = from_yaml
 
     @classmethod
-    def from_args(cls, *args: Any, **kwargs: Any) -> "Config":
+    def from_args(cls: type[_C], *args: Any, **kwargs: Any) -> _C:
         """A config from values in the order of its fields, or by name."""
         names = list(cls._fields())
         if len(args) > len(names):
             raise ConfigError(f"{cls.__name__} has {len(names)} fields, got {len(args)} values")
-        return cls({**dict(zip(names, args)), **kwargs})
-
-    def to_json(self, indent: Optional[int] = 2) -> str:
-        return json.dumps(self.as_dict(), indent=indent)
-
-
-_RESERVED = frozenset(
-    name for name in vars(Config) if not name.startswith("_") and callable(getattr(Config, name))
-)
+        values = dict(zip(names, args, strict=False))
+        twice = values.keys() & kwargs.keys()
+        if twice:
+            raise ConfigError(f"{cls.__name__}: two values for {', '.join(sorted(twice))}")
+        return cls({**values, **kwargs})
 
 
-def _field_specs(cls: type[Config]) -> dict[str, FieldSpec]:
-    if "__dataclass_fields__" not in cls.__dict__ and inspect.get_annotations(cls):
-        raise ConfigError(f"{cls.__name__} has fields: decorate it with @dataclasses.dataclass")
-    hints = _type_hints(cls)
-    specs = {}
-    for field in dataclasses.fields(cls):
-        annotation = hints[field.name]
-        kind = _TYPES.get(annotation) if _is_hashable(annotation) else None
-        if kind is None:
-            kind = parse_type(annotation, _is_config_class)
-            if _is_hashable(annotation):
-                _TYPES[annotation] = kind
-        if field.default is None and not kind.accepts_exactly(None):
-            kind = OneOf((kind, Scalar(type(None))))
-        specs[field.name] = FieldSpec(field.name, annotation, kind, field.metadata.get("inert"))
-    return specs
+_RESERVED = frozenset(name for name in vars(Config) if not name.startswith("__"))
 
-
-_TYPES: dict[Any, Type] = {}
-
-
-def _is_hashable(value: Any) -> bool:
-    try:
-        hash(value)
-    except TypeError:
-        return False
-    return True
+# The dataclass leaves the InitVars' defaults on the class. Better: what the argument was.
+Config.restrictions = property(lambda self: self._restrictions)  # type: ignore[attr-defined]
 
 
 def _is_config_class(annotation: Any) -> bool:
     return isinstance(annotation, type) and issubclass(annotation, Config)
 
 
-def _type_hints(cls: type[Config]) -> dict[str, Any]:
-    try:
-        return typing.get_type_hints(cls, include_extras=True)
-    except NameError:
-        # A class inside a function, its annotations kept as text: what the default tells must do.
-        hints = {}
-        for field in dataclasses.fields(cls):
-            default = field.default
-            if field.default_factory is not dataclasses.MISSING:
-                default = field.default_factory()
-            known = isinstance(default, (Config, bool, int, float, str))
-            is_text = isinstance(field.type, str)
-            hints[field.name] = (type(default) if known else Any) if is_text else field.type
-        return hints
+def _item(value: Any, part: Union[str, int]) -> Any:
+    """One step of a path into a config, list or mapping; _ABSENT when it leads nowhere."""
+    if isinstance(value, Config):
+        return value.__dict__[part] if isinstance(part, str) and part in value else _ABSENT
+    if isinstance(value, (list, tuple)) and isinstance(part, int):
+        return value[part] if part < len(value) else _ABSENT
+    if isinstance(value, dict):
+        return value.get(part, _ABSENT)
+    return _ABSENT
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, Config):
         return value.as_dict()
-    if isinstance(value, (list, tuple)):
-        return type(value)(_plain(item) for item in value)
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if isinstance(value, tuple):
+        return tuple(_plain(item) for item in value)
     if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
+        return {_plain(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, enum.Enum):
+        return value.value
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
     return value
 
 

@@ -2,11 +2,11 @@
 
 import dataclasses
 from collections.abc import Iterator
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 from hortus.hyperparams.base_config import Config
-from hortus.hyperparams.errors import format_path
 from hortus.hyperparams.origin import Origin
+from hortus.hyperparams.path import Path, format_path
 
 ABSENT: Any = type("Absent", (), {"__repr__": lambda self: "(absent)"})()
 """Stands for the value of a key that one of two configs does not have."""
@@ -14,7 +14,7 @@ ABSENT: Any = type("Absent", (), {"__repr__": lambda self: "(absent)"})()
 
 @dataclasses.dataclass(frozen=True)
 class Leaf:
-    """One value of a config that is not itself a config."""
+    """One value of a config that neither is nor holds a config."""
 
     path: str
     value: Any
@@ -37,18 +37,33 @@ class Difference:
     """Where the new value came from."""
 
 
-def walk(config: Config, _path: tuple = ()) -> Iterator[Leaf]:
+def walk(config: Config) -> Iterator[Leaf]:
     """All values that count, in order, with dotted paths; of a OneOfConfig the chosen branch."""
-    for key in config._visible_keys():
-        value = config.__dict__[key]
-        path = (*_path, key)
-        if isinstance(value, Config):
-            yield from walk(value, path)
-        elif isinstance(value, (list, tuple)) and any(isinstance(item, Config) for item in value):
-            for index, item in enumerate(value):
-                yield from walk(item, (*path, index))
-        else:
-            yield Leaf(format_path(path), value, config, key)
+    yield from _leaves(config, (), config, "")
+
+
+def _leaves(value: Any, path: Path, owner: Config, name: str) -> Iterator[Leaf]:
+    if isinstance(value, Config):
+        for key in value._visible_keys():
+            yield from _leaves(value.__dict__[key], (*path, key), value, key)
+    elif _holds_config(value):
+        for part, item in _items(value):
+            yield from _leaves(item, (*path, part), owner, name)
+    else:
+        yield Leaf(format_path(path), value, owner, name)
+
+
+def _holds_config(value: Any) -> bool:
+    return any(isinstance(item, Config) or _holds_config(item) for _, item in _items(value))
+
+
+def _items(value: Any) -> Iterator[tuple[Union[str, int], Any]]:
+    """What a list or a mapping holds, with the path to it; nothing of other values."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield str(key), item
+    elif isinstance(value, (list, tuple)):
+        yield from enumerate(value)
 
 
 def diff(new: Config, old: Config) -> list[Difference]:

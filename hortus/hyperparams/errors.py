@@ -3,29 +3,19 @@
 import dataclasses
 import difflib
 from collections.abc import Iterable, Sequence
-from typing import Optional, Union
+from typing import Any, Optional, Union
 
-Path = tuple[Union[str, int], ...]
-
-
-def format_path(path: Path) -> str:
-    """`('task', 'heads', 0, 'size')` -> `'task.heads[0].size'`."""
-    text = ""
-    for part in path:
-        if isinstance(part, int):
-            text += f"[{part}]"
-        else:
-            text += f".{part}" if text else str(part)
-    return text
+from hortus.hyperparams.path import Path, format_path
 
 
 def near_names(name: object, known: Iterable[str]) -> list[str]:
     """Up to three known names that a misspelt `name` may have meant, best first."""
     names = [str(other) for other in known]
     by_lower = {other.lower(): other for other in names}
-    matches = difflib.get_close_matches(str(name).lower(), list(by_lower), n=3, cutoff=0.55)
+    wanted = str(name).lower()
+    matches = difflib.get_close_matches(wanted, list(by_lower), n=3, cutoff=0.55)
     near = [by_lower[match] for match in matches]
-    return near or [other for other in names if name and str(name).lower() in other.lower()][:3]
+    return near or [other for other in names if wanted and wanted in other.lower()][:3]
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:
@@ -41,6 +31,19 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
     return f" Known: {listed}."
 
 
+def short(value: Any) -> str:
+    """The value on one short line."""
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # Python does not print an int of 5000 digits
+        return f"a {type(value).__name__} too large to show"
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+_SHOWN = 20
+"""Problems that one error lists: more would hide the first ones."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Problem:
     """One thing wrong at one place of a config."""
@@ -48,7 +51,7 @@ class Problem:
     path: Path
     message: str
     origin: Optional[str] = None
-    kind: Optional[type] = None
+    kind: Optional[type["ConfigError"]] = None
 
     def __str__(self) -> str:
         where = format_path(self.path)
@@ -71,10 +74,12 @@ class ConfigError(ValueError):
     def __str__(self) -> str:
         if len(self.problems) == 1:
             return str(self.problems[0])
-        lines = "\n".join(f"  - {problem}" for problem in self.problems)
-        return f"{len(self.problems)} problems in the config:\n{lines}"
+        lines = [f"\n  - {problem}" for problem in self.problems[:_SHOWN]]
+        if len(self.problems) > _SHOWN:
+            lines.append(f"\n  - and {len(self.problems) - _SHOWN} more")
+        return f"{len(self.problems)} problems in the config:{''.join(lines)}"
 
-    def __reduce__(self):
+    def __reduce__(self) -> Any:
         return type(self), (self.problems,)
 
 

@@ -6,7 +6,7 @@ from typing import Optional
 
 @dataclasses.dataclass(frozen=True)
 class Origin:
-    """A place that set a value: `str()` gives `file.yaml:12`, `--params_override`, `default`, ..."""
+    """A place that set a value: `str()` gives `file.yaml:12`, `--params_override`, `default`."""
 
     name: str
     line: Optional[int] = None
@@ -17,7 +17,7 @@ class Origin:
     @property
     def is_explicit(self) -> bool:
         """Whether a user set the value, in a file, by a flag or in code."""
-        return self is not DEFAULT and not self.name.startswith("experiment ")
+        return self != DEFAULT and not self.name.startswith("experiment ")
 
 
 DEFAULT = Origin("default")

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Optional, Union
 
-from hortus.hyperparams.errors import ConfigError
+from hortus.hyperparams.errors import did_you_mean
 
 _RELATIONS: dict[str, Callable[[Any, Any], bool]] = {
     "==": operator.eq,
@@ -15,67 +15,86 @@ _RELATIONS: dict[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt,
     ">": operator.gt,
 }
-_RULE = re.compile(r"^\s*(?P<left>[\w.]+)\s*(?P<relation>==|!=|<=|>=|<|>)\s*(?P<right>.+?)\s*$")
-_LITERALS = {"None": None, "null": None, "True": True, "true": True, "False": False, "false": False}
+_RULE = re.compile(r"\s*(?P<left>[\w.]+)\s*(?P<relation>==|!=|<=|>=|<|>)\s*(?P<right>.+?)\s*")
+_WORDS = {"None": None, "null": None, "True": True, "true": True, "False": False, "false": False}
+_QUOTED = re.compile(r"'([^']*)'|\"([^\"]*)\"")
 _ABSENT: Any = object()
 
 
+class _NowhereError(Exception):
+    """A side of a rule is no path of the config and no value; the text says so."""
+
+
 def violation(restriction: Union[str, Callable], config: Any) -> Optional[str]:
-    """What the restriction finds wrong with the config, or None."""
+    """What the restriction finds wrong with the config, or None.
+
+    A rule about a part that is null, or a branch that is not chosen, holds.
+    """
     if callable(restriction):
-        return restriction(config) or None
-    rule = _RULE.match(restriction)
+        return _outcome(restriction, config)
+    rule = _RULE.fullmatch(restriction)
     if rule is None:
         known = ", ".join(_RELATIONS)
-        raise ConfigError(
-            f"restriction {restriction!r}: expected 'a.b RELATION c.d', one of {known}"
-        )
-    left = _lookup(rule["left"], config, restriction)
-    right = _lookup(rule["right"], config, restriction, or_literal=True)
-    if left is _ABSENT or right is _ABSENT:
-        return None  # about a part that this config does not use
+        return f"restriction {restriction!r}: expected 'a.b RELATION c.d', with one of {known}"
     try:
-        holds = _RELATIONS[rule["relation"]](left, right)
-    except TypeError:
-        holds = False
-    if holds:
+        left, right = _value(rule["left"], config), _value(rule["right"], config)
+    except _NowhereError as error:
+        return f"restriction {restriction!r}: {error}"
+    if left is _ABSENT or right is _ABSENT:
         return None
-    sides = [_shown(rule["left"], left, config)]
-    if _is_path(rule["right"], config):
-        sides.append(_shown(rule["right"], right, config))
-    return f"{restriction!r} does not hold: {' and '.join(sides)}"
+    try:
+        if _RELATIONS[rule["relation"]](left, right):
+            return None
+    except TypeError:
+        pass  # None or text against a number
+    sides = [_shown(side, config) for side in (rule["left"], rule["right"])]
+    return f"{restriction!r} does not hold: {' and '.join(filter(None, sides))}"
 
 
-def _is_path(text: str, config: Any) -> bool:
-    return text.split(".")[0] in config
+def _outcome(restriction: Callable, config: Any) -> Optional[str]:
+    result = restriction(config)
+    if result is False:
+        return f"the restriction {getattr(restriction, '__name__', restriction)} does not hold"
+    return None if result is True or not result else str(result)
 
 
-def _lookup(text: str, config: Any, restriction: str, or_literal: bool = False) -> Any:
-    if or_literal and not _is_path(text, config):
-        return _literal(text)
+def _value(text: str, config: Any) -> Any:
+    """The value at a path, or of a literal; _ABSENT in a part that the config does not use."""
+    if not _is_path(text, config):
+        return _literal(text, config)
     value = config
     for name in text.split("."):
         if value is None:
             return _ABSENT
         keys = value._keys() if hasattr(value, "_keys") else ()
         if name not in keys:
-            raise ConfigError(f"restriction {restriction!r}: {text} names nothing in the config")
+            raise _NowhereError(f"{text} names nothing in the config.{did_you_mean(name, keys)}")
         if name not in value._visible_keys():
             return _ABSENT
         value = getattr(value, name)
     return value
 
 
-def _literal(text: str) -> Any:
-    if text in _LITERALS:
-        return _LITERALS[text]
-    for number in (int, float):
-        try:
-            return number(text)
-        except ValueError:
-            pass
-    return text.strip("'\"")
+def _is_path(text: str, config: Any) -> bool:
+    return text.split(".")[0] in config
 
 
-def _shown(path: str, value: Any, config: Any) -> str:
-    return f"{path} is {value!r} ({config.origin(path)})"
+def _literal(text: str, config: Any) -> Any:
+    if text in _WORDS:
+        return _WORDS[text]
+    quoted = _QUOTED.fullmatch(text)
+    if quoted:
+        return quoted[1] if quoted[1] is not None else quoted[2]
+    try:
+        return float(text) if "." in text or "e" in text.lower() else int(text)
+    except ValueError:
+        near = did_you_mean(text.split(".")[0], config._keys())
+        raise _NowhereError(
+            f"{text} names nothing in the config; quote it if it is text.{near}"
+        ) from None
+
+
+def _shown(side: str, config: Any) -> str:
+    if not _is_path(side, config):
+        return ""
+    return f"{side} is {config.get(side)!r} ({config.origin(side)})"

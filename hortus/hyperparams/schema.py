@@ -1,49 +1,33 @@
 """What an editor and a reader want to know of a config: descriptions and a JSON schema."""
 
 import ast
-import dataclasses
 import functools
 import inspect
+import itertools
+import re
 import sys
-import textwrap
 from typing import Any, Optional
 
+from hortus.hyperparams import types
 from hortus.hyperparams.base_config import Config
 from hortus.hyperparams.oneof import OneOfConfig
 
+_JSON_TYPES = {
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    str: "string",
+    type(None): "null",
+}
 
-@functools.lru_cache(maxsize=None)
-def _module_docs(module_name: str) -> dict[str, dict[str, str]]:
-    """Class name -> field name -> the text that stands below the field."""
-    module = sys.modules.get(module_name)
-    try:
-        tree = ast.parse(inspect.getsource(module)) if module else ast.Module([], [])
-    except (OSError, TypeError, SyntaxError):
-        return {}  # a class made in a console has no source
-    docs: dict[str, dict[str, str]] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ClassDef):
-            fields = docs.setdefault(node.name, {})
-            for statement, below in zip(node.body, node.body[1:]):
-                if (
-                    isinstance(statement, ast.AnnAssign)
-                    and isinstance(statement.target, ast.Name)
-                    and isinstance(below, ast.Expr)
-                    and isinstance(below.value, ast.Constant)
-                    and isinstance(below.value.value, str)
-                ):
-                    text = textwrap.dedent(below.value.value).strip()
-                    fields[statement.target.id] = " ".join(text.split())
-    return docs
+
+# ---- descriptions ---------------------------------------------------------------------------
 
 
 def describe_field(cls: type[Config], name: str) -> str:
     """The description of a field: the text below it, and why it has no effect if it has none."""
-    text = ""
-    for base in cls.__mro__:
-        text = _module_docs(base.__module__).get(base.__name__, {}).get(name, "")
-        if text or base is Config:
-            break
+    texts = (_docs(base.__module__).get((base.__qualname__, name), "") for base in cls.__mro__)
+    text = next(filter(None, texts), "")
     spec = cls._fields().get(name)
     if spec is not None and spec.inert:
         text = f"{text} No effect: {spec.inert}.".strip()
@@ -56,44 +40,123 @@ def summary(cls: type) -> str:
     return "" if doc.startswith(f"{cls.__name__}(") else doc.strip().split("\n")[0]
 
 
+@functools.cache
+def _docs(module_name: str) -> dict[tuple[str, str], str]:
+    """(class, field) -> the text that stands below the field, for all classes of a module."""
+    if module_name == "builtins":
+        return {}
+    try:
+        tree = ast.parse(inspect.getsource(sys.modules[module_name]))
+    except (KeyError, OSError, TypeError, SyntaxError):
+        return {}  # a class made in a console has no source
+    docs: dict[tuple[str, str], str] = {}
+    _collect_docs(tree, "", docs)
+    return docs
+
+
+def _collect_docs(node: ast.AST, prefix: str, docs: dict[tuple[str, str], str]) -> None:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            _collect_docs(child, f"{prefix}{child.name}.<locals>.", docs)
+        elif isinstance(child, ast.ClassDef):
+            name = f"{prefix}{child.name}"
+            for statement, below in itertools.pairwise(child.body):
+                if (
+                    isinstance(statement, ast.AnnAssign)
+                    and isinstance(statement.target, ast.Name)
+                    and isinstance(below, ast.Expr)
+                    and isinstance(below.value, ast.Constant)
+                    and isinstance(below.value.value, str)
+                ):
+                    docs[name, statement.target.id] = " ".join(below.value.value.split())
+            _collect_docs(child, f"{name}.", docs)
+
+
+# ---- JSON schema ----------------------------------------------------------------------------
+
+
 def json_schema(config: Config, title: Optional[str] = None) -> dict[str, Any]:
     """A JSON schema (2020-12) of the files that override `config`, with its values as defaults."""
-    return {
+    builder = _Builder()
+    schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": title or type(config).__name__,
-        **_object_schema(config),
+        **builder.config(config),
     }
+    if builder.definitions:
+        schema["$defs"] = builder.definitions
+    return schema
 
 
-def class_schema(cls: type[Config]) -> dict[str, Any]:
-    """The schema of a config class, with the class' own defaults."""
-    return _object_schema(cls())
+class _Builder:
+    """Makes the schemas of configs and types; a class that a type names is defined once."""
 
+    def __init__(self) -> None:
+        self.definitions: dict[str, Any] = {}
 
-def _object_schema(config: Config) -> dict[str, Any]:
-    cls = type(config)
-    properties = {}
-    for name, spec in cls._fields().items():
-        value = config.__dict__[name]
-        if isinstance(config, OneOfConfig) and name == "type":
-            entry: dict[str, Any] = {"enum": [*cls.choices(), None]}
-        elif isinstance(value, Config):
-            entry = {"anyOf": [_object_schema(value), {"type": "null"}]}
-        else:
-            entry = spec.type.json_schema()
+    def config(self, config: Config) -> dict[str, Any]:
+        cls = type(config)
+        properties = {name: self._field(config, name) for name in cls._fields()}
+        schema: dict[str, Any] = {"type": "object", "properties": properties}
+        if summary(cls):
+            schema["description"] = summary(cls)
+        schema["additionalProperties"] = cls is Config
+        return schema
+
+    def _field(self, config: Config, name: str) -> dict[str, Any]:
+        cls, value = type(config), config.__dict__[name]
+        spec = cls._fields()[name]
+        entry: dict[str, Any] = {}
         description = describe_field(cls, name)
         if description:
-            entry = {"description": description, **entry}
+            entry["description"] = description
         if spec.inert:
             entry["deprecated"] = True
-        if not isinstance(value, Config):
-            entry["default"] = _jsonable(value)
-        properties[name] = entry
-    schema: dict[str, Any] = {"type": "object", "properties": properties}
-    if summary(cls):
-        schema["description"] = summary(cls)
-    schema["additionalProperties"] = "_open" in vars(cls)
-    return schema
+        if isinstance(config, OneOfConfig) and name == "type":
+            entry["enum"] = [*config.choices(), None]
+        elif isinstance(value, Config):
+            entry["anyOf"] = [self.config(value), {"type": "null"}]
+            return entry
+        else:
+            kind = self.of_type(spec.type)
+            entry |= kind if spec.empty is None else {"anyOf": [kind, {"type": "null"}]}
+        entry["default"] = _jsonable(value)
+        return entry
+
+    def of_type(self, kind: types.Type) -> dict[str, Any]:
+        if isinstance(kind, types.Scalar):
+            return self._scalar(kind)
+        if isinstance(kind, types.Nested):
+            return {"anyOf": [self._reference(kind.cls), {"type": "null"}]}
+        if isinstance(kind, types.List):
+            return {"type": "array", "items": self.of_type(kind.item)}
+        if isinstance(kind, types.FixedTuple):
+            items = [self.of_type(item) for item in kind.items]
+            return {"type": "array", "prefixItems": items, "minItems": len(items), "items": False}
+        if isinstance(kind, types.Dict):
+            return {"type": "object", "additionalProperties": self.of_type(kind.item)}
+        if isinstance(kind, types.Either):
+            return {"anyOf": [self.of_type(option) for option in kind.options]}
+        return {}
+
+    def _scalar(self, kind: types.Scalar) -> dict[str, Any]:
+        if kind.choices:
+            return {"enum": list(kind.choices)}
+        if isinstance(kind.annotation, type) and kind.annotation in _JSON_TYPES:
+            return {"type": _JSON_TYPES[kind.annotation]}
+        import pydantic
+
+        try:
+            return kind.adapter.json_schema()
+        except pydantic.errors.PydanticInvalidForJsonSchema:
+            return {}
+
+    def _reference(self, cls: type[Config]) -> dict[str, Any]:
+        name = re.sub(r"[^\w.]", "", f"{cls.__module__}.{cls.__qualname__}")
+        if name not in self.definitions:
+            self.definitions[name] = {}  # so that a class that contains itself comes to an end
+            self.definitions[name] = self.config(cls())
+        return {"$ref": f"#/$defs/{name}"}
 
 
 def _jsonable(value: Any) -> Any:
@@ -103,8 +166,4 @@ def _jsonable(value: Any) -> Any:
         return [_jsonable(item) for item in value]
     if isinstance(value, dict):
         return {str(key): _jsonable(item) for key, item in value.items()}
-    if dataclasses.is_dataclass(value) or not isinstance(
-        value, (str, int, float, bool, type(None))
-    ):
-        return str(value)
-    return value
+    return value if isinstance(value, (str, int, float, bool, type(None))) else str(value)
