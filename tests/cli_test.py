@@ -573,6 +573,40 @@ def test_output_is_the_same_whatever_the_terminal_says():
     assert forced.stdout == usual
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--help",),
+        ("list",),
+        ("describe", EXPERIMENT, "--diff"),
+        ("describe", EXPERIMENT, "--format", "json"),
+        ("describe", EXPERIMENT, "--format", "tree"),
+    ],
+    ids=" ".join,
+)
+def test_a_terminal_gets_colours(arguments):
+    pty = pytest.importorskip("pty")
+    leader, follower = pty.openpty()
+    env = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "100"}
+    env.pop("NO_COLOR", None)
+    command = [sys.executable, "-m", "hortus.cli.main", *arguments]
+    with subprocess.Popen(command, stdout=follower, stderr=follower, env=env) as process:
+        os.close(follower)
+        shown = b""
+        while True:
+            try:
+                part = os.read(leader, 65536)
+            except OSError:  # Linux reports the end like this
+                break
+            if not part:
+                break
+            shown += part
+    os.close(leader)
+    assert process.returncode == 0
+    assert b"\x1b[" in shown
+    assert b"Traceback" not in shown
+
+
 def test_a_narrow_encoding_is_no_error():
     env = {**os.environ, "PYTHONIOENCODING": "ascii"}
     done = spawn("describe", EXPERIMENT, "--format", "tree", env=env)

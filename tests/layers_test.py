@@ -84,6 +84,7 @@ THIRD_PARTY = {
     "hortus.core": (*NUMERIC, "absl", "rich", "safetensors"),
     "hortus.core.config_definitions": (),
     "hortus.core.distribute_utils": (*NUMERIC, "absl", "tensorflow"),
+    "hortus.core.event_file": ("numpy", "PIL", "tensorboard"),
     "hortus.core.exp_factory": (),
     "hortus.core.exp_parser": (),
     "hortus.core.flags": ("absl",),
@@ -106,7 +107,7 @@ THIRD_PARTY = {
     "hortus.vision.serving": (*NUMERIC, "tensorflow", "PIL"),
     "hortus.vision.train": ("absl", "gin"),
     "hortus.cli": ("click", "rich", "typer", "yaml"),
-    "hortus.testing": (*NUMERIC, "pytest"),
+    "hortus.testing": (*NUMERIC, "pytest", "tensorflow"),
 }
 
 

@@ -59,7 +59,8 @@ def _tasks() -> Iterator[Row]:
     from hortus.core import config_definitions as cfg
 
     for cls in _subclasses(cfg.TaskConfig):
-        yield cls.__name__, _summary(cls)
+        if cls().model is not None:  # without one it is a base for others
+            yield cls.__name__, _summary(cls)
 
 
 def _optimizers() -> Iterator[Row]:

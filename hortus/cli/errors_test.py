@@ -1,0 +1,51 @@
+import sys
+import warnings
+
+import pytest
+
+from hortus import hyperparams
+from hortus.cli import errors
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (hyperparams.ConfigError("a.b: wrong"), "error: a.b: wrong\n"),
+        (errors.CommandError("not like this"), "error: not like this\n"),
+        (FileNotFoundError(2, "No such file", "x.yaml"), "error: x.yaml: No such file\n"),
+        (OSError("disk on fire"), "error: disk on fire\n"),
+    ],
+)
+def test_a_mistake_is_one_message_and_exit_code_two(capsys, error, message):
+    with errors.reported() as outcome:
+        raise error
+    assert outcome.code == 2
+    assert capsys.readouterr() == ("", message)
+
+
+@pytest.mark.parametrize("error", [KeyError("x"), ValueError("x"), RuntimeError("x")])
+def test_a_fault_of_the_program_stays_a_fault(error):
+    with pytest.raises(type(error)), errors.reported():
+        raise error
+
+
+@pytest.mark.parametrize(("code", "expected"), [(None, 0), (0, 0), (3, 3), ("text", 1)])
+def test_the_exit_code_of_the_command_is_kept(code, expected):
+    with errors.reported() as outcome:
+        sys.exit(code)
+    assert outcome.code == expected
+
+
+def test_a_config_warning_is_one_line_and_comes_once(capsys):
+    with errors.reported() as outcome:
+        for _ in range(3):
+            warnings.warn("no effect", hyperparams.ConfigWarning, stacklevel=1)
+    assert outcome.code == 0
+    assert capsys.readouterr() == ("", "warning: no effect\n")
+
+
+def test_warnings_are_as_usual_afterwards():
+    before = warnings.showwarning
+    with errors.reported():
+        assert warnings.showwarning is not before
+    assert warnings.showwarning is before
