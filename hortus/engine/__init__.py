@@ -69,12 +69,18 @@ def current_strategy() -> Any:
     return current()
 
 
-def for_strategy(strategy: Any, eagerly: bool = False) -> Any:
-    """The engine that runs steps under a strategy."""
+def for_strategy(strategy: Any, eagerly: bool = False, enable_xla: bool = False) -> Any:
+    """The engine that runs steps under a strategy.
+
+    Args:
+        strategy: from `distribute_utils.get_distribution_strategy` or `current_strategy`.
+        eagerly: runs steps uncompiled, to debug them.
+        enable_xla: compiles steps with XLA on TensorFlow; JAX always does.
+    """
     if name() == "jax":
         from hortus.engine.jax.engine import JaxEngine
 
         return JaxEngine(strategy, eagerly)
     from hortus.engine.tensorflow.engine import TensorFlowEngine
 
-    return TensorFlowEngine(strategy, eagerly)
+    return TensorFlowEngine(strategy, eagerly, enable_xla)

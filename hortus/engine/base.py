@@ -91,6 +91,18 @@ class Engine(abc.ABC):
     def feed(self, dataset: Any, is_training: bool) -> Feed:
         """Starts to read a dataset of host batches."""
 
+    def repeat_first(self, dataset: Any, num_batches: int) -> Any:
+        """The first batches of a dataset, again and again."""
+        return dataset.take(num_batches).cache().repeat()
+
+    def with_xla(self, fn: Callable) -> Callable:
+        """`fn`, a replica's part of a step, compiled by XLA if the run asks for it."""
+        return fn
+
+    @abc.abstractmethod
+    def is_out_of_memory(self, error: BaseException) -> bool:
+        """Whether an error of a step says that a device's memory did not suffice."""
+
     @abc.abstractmethod
     def train_loop(self, step: Step, state: list[Any]) -> Callable[[Feed, int], None]:
         """Compiles `step` into a loop: `loop(feed, num_steps)`.
@@ -143,9 +155,6 @@ class Engine(abc.ABC):
     @abc.abstractmethod
     def any_host(self, flag: bool) -> bool:
         """Whether the flag is true on any host; all hosts have to ask."""
-
-    def close(self) -> None:
-        """Releases what the engine holds."""
 
 
 def batch_size(batch: Any) -> Optional[Any]:

@@ -40,7 +40,7 @@ def select(name: Optional[str] = None, virtual_cpu_devices: int = 0) -> str:
 
 
 def prepare() -> None:
-    """Sets the variables that TensorFlow reads once, when it loads, unless the user has set them."""
+    """Sets what TensorFlow reads from the environment when it loads, unless the user has."""
     # Off by default on CPUs without AVX-512, where it makes convolutions much faster all the same.
     os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")

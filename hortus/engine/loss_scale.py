@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any, Optional, Union
 
 import keras
+from keras import ops
 
 from hortus.engine import keras_private
 
@@ -42,14 +43,26 @@ class LossScaleOptimizer(keras.optimizers.LossScaleOptimizer):
         if keras.backend.backend() == "tensorflow" or scope is None:
             super().apply(grads, trainable_variables)
             return
-        # Inside a functional step the stateful branches would leak tracers out of `cond`.
-        trained = list(trainable_variables or self._trainable_variables)
-        own = self.variables
-        new_trained, new_own = self.stateless_apply(
-            [v.value for v in own], list(grads), [v.value for v in trained]
-        )
-        for variable, value in zip(trained + own, [*new_trained, *new_own], strict=True):
-            scope.add_update((variable, value))
+        self._apply_functionally(grads, trainable_variables, scope)
+
+    def _apply_functionally(self, grads: Sequence[Any], trained: Any, outer: Any) -> None:
+        """Inside a functional step the branches of `cond` would leak; values are chosen instead."""
+        finite = self.check_finite(grads)
+        known = keras_private.scope_values(outer)
+        scale = ops.convert_to_tensor(self.dynamic_scale)
+        with keras.StatelessScope() as scope:
+            mapping = keras_private.scope_values(scope)
+            mapping.update(known)
+            unscaled = [None if grad is None else grad / scale for grad in grads]
+            self.inner_optimizer.apply(unscaled, trained)
+        for key, value in mapping.items():
+            if value is not known[key]:
+                known[key] = ops.where(finite, value, known[key])
+        counter = ops.convert_to_tensor(self.step_counter)
+        grows = ops.equal(counter, self.dynamic_growth_steps - 1)
+        restarts = ops.logical_or(grows, ops.logical_not(finite))
+        self.step_counter.assign(ops.where(restarts, 0, counter + 1))
+        self.dynamic_scale.assign(scale * ops.where(finite, ops.where(grows, 2.0, 1.0), 0.5))
 
 
 class _ThreadMarks:

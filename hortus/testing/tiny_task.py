@@ -8,7 +8,8 @@ import numpy as np
 import tensorflow as tf
 
 from hortus import hyperparams, optimization
-from hortus.core import base_task, config_definitions as cfg, exp_factory, task_factory
+from hortus.core import base_task, exp_factory, task_factory
+from hortus.core import config_definitions as cfg
 from hortus.vision.modeling.layers.norm_act import BatchNormalization
 
 
@@ -101,7 +102,9 @@ class TinyTask(base_task.Task):
                 variable.assign(generator.normal(0, 0.2, variable.shape).astype("float32"))
         return model
 
-    def build_inputs(self, params: TinyData, input_context: Optional[Any] = None) -> tf.data.Dataset:
+    def build_inputs(
+        self, params: TinyData, input_context: Optional[Any] = None
+    ) -> tf.data.Dataset:
         images, labels = arrays(params.num_examples)
         index = np.arange(params.num_examples, dtype="int32")
         dataset = tf.data.Dataset.from_tensor_slices(({"image": images, "index": index}, labels))
@@ -120,7 +123,9 @@ class TinyTask(base_task.Task):
             dataset = dataset.unbatch().batch(share, drop_remainder=True)
         return dataset.prefetch(2)
 
-    def build_losses(self, labels: Any, model_outputs: Any, aux_losses: Optional[Any] = None) -> Any:
+    def build_losses(
+        self, labels: Any, model_outputs: Any, aux_losses: Optional[Any] = None
+    ) -> Any:
         loss = keras.ops.mean(
             keras.losses.sparse_categorical_crossentropy(labels, model_outputs, from_logits=True)
         )
@@ -150,5 +155,7 @@ class TinyTask(base_task.Task):
     def aggregate_logs(self, state: Any, step_outputs: dict[str, Any]) -> Any:
         return [*(state or []), *np.ravel(step_outputs["index"]).tolist()]
 
-    def reduce_aggregated_logs(self, aggregated_logs: Any, global_step: Optional[int] = None) -> dict:
+    def reduce_aggregated_logs(
+        self, aggregated_logs: Any, global_step: Optional[int] = None
+    ) -> dict:
         return {"examples_seen": len(aggregated_logs), "examples_once": len(set(aggregated_logs))}

@@ -87,6 +87,9 @@ class JaxEngine(Engine):
 
         return DatasetFeed(dataset)
 
+    def is_out_of_memory(self, error: BaseException) -> bool:
+        return isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error)
+
     def train_loop(self, step: Step, state: list[Any]) -> Callable[[Feed, int], None]:
         compiled = self._compile(step, state, donate=True)
 

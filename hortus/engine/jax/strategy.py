@@ -64,7 +64,7 @@ def make_strategy(
     task_index: int = -1,
     virtual_cpu_devices: int = 0,
 ) -> JaxStrategy:
-    """The strategy called `kind`: `off`, `one_device`, `mirrored`, `multi_worker_mirrored`, `tpu`."""
+    """The strategy called `kind`; see `distribute_utils.get_distribution_strategy`."""
     if kind == "multi_worker_mirrored":
         join_hosts(worker_hosts, task_index)
         return JaxStrategy(jax.devices())

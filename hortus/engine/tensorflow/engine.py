@@ -1,6 +1,7 @@
 """The TensorFlow engine: tf.function loops under a tf.distribute strategy."""
 
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, Optional
 
@@ -34,9 +35,19 @@ class TensorFlowEngine(Engine):
 
     name = "tensorflow"
 
-    def __init__(self, strategy: tf.distribute.Strategy, eagerly: bool = False):
+    def __init__(
+        self, strategy: tf.distribute.Strategy, eagerly: bool = False, enable_xla: bool = False
+    ):
         super().__init__(strategy)
         self._eagerly = eagerly
+        self._xla = enable_xla and not eagerly
+        if self._xla and self.num_replicas > 1 and not tf.config.list_logical_devices("GPU"):
+            warnings.warn(
+                "runtime.enable_xla is left out: TensorFlow cannot compile a step for several CPU "
+                "devices of one process",
+                stacklevel=2,
+            )
+            self._xla = False
         self._data_wait = None  # made on first use, inside no function
 
     @property
@@ -110,9 +121,15 @@ class TensorFlowEngine(Engine):
             return
 
     def _function(self, fn: Callable, **options: Any) -> Callable:
-        # Without AutoGraph: it would rewrite every function that a step calls, which takes long, and
-        # a step that needs it would not run on JAX.
+        # Without AutoGraph: it would rewrite every function that a step calls, which takes long,
+        # and a step that needs it would not run on JAX.
         return fn if self._eagerly else tf.function(fn, autograph=False, **options)
+
+    def with_xla(self, fn: Callable) -> Callable:
+        return tf.function(fn, jit_compile=True, autograph=False) if self._xla else fn
+
+    def is_out_of_memory(self, error: BaseException) -> bool:
+        return isinstance(error, (tf.errors.ResourceExhaustedError, MemoryError))
 
     def train_loop(self, step: Step, state: list[Any]) -> Callable[[Feed, int], None]:
         wait = self._wait_variable()
@@ -196,29 +213,33 @@ class TensorFlowEngine(Engine):
         collector = GradientCollector(optimizer)
         logs = step(part(batch, 0, count), collector)
         grads, variables = collector.take()
-        logs_leaves = [tf.convert_to_tensor(leaf) for leaf in tf.nest.flatten(logs)]
+        leaves = [tf.convert_to_tensor(leaf) for leaf in tf.nest.flatten(logs)]
 
-        def body(index: Any, total: Any, sums: Any) -> Any:
-            # In a loop, and one after the other: side by side they would need all the memory that
-            # they are meant to save.
+        def add(index: Any, grads: Any, leaves: Any) -> Any:
             again = tf.nest.flatten(step(part(batch, index, count), collector))
             more, _ = collector.take()
             return (
                 index + 1,
-                [a + b for a, b in zip(total, more, strict=True)],
-                [_add_floats(a, b) for a, b in zip(sums, again, strict=True)],
+                [total + grad for total, grad in zip(grads, more, strict=True)],
+                [_add_floats(total, leaf) for total, leaf in zip(leaves, again, strict=True)],
             )
 
-        _, grads, logs_leaves = tf.while_loop(
-            lambda index, *_: index < count,
-            body,
-            (tf.constant(1), grads, logs_leaves),
-            parallel_iterations=1,
-        )
+        # One part after the other: side by side they would need all the memory that they save.
+        if self.num_replicas == 1:
+            _, grads, leaves = tf.while_loop(
+                lambda index, *_: index < count,
+                add,
+                (tf.constant(1), grads, leaves),
+                parallel_iterations=1,
+            )
+        else:  # replicas cannot talk to each other inside a loop, as batch norm may want to
+            for index in range(1, count):
+                with tf.control_dependencies(grads):
+                    _, grads, leaves = add(index, grads, leaves)
         optimizer.apply_gradients(
             [(grad / count, variable) for grad, variable in zip(grads, variables, strict=True)]
         )
-        leaves = [leaf / count if leaf.dtype.is_floating else leaf for leaf in logs_leaves]
+        leaves = [leaf / count if leaf.dtype.is_floating else leaf for leaf in leaves]
         return tf.nest.pack_sequence_as(logs, leaves)
 
     # ---- replicas ---------------------------------------------------------------------------

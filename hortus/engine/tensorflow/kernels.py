@@ -18,6 +18,7 @@ def fused_batch_norm(
     mean: Any = None,
     variance: Any = None,
 ) -> tuple[Any, Any, Any] | None:
+    """See `hortus.engine.kernels.fused_batch_norm`."""
     inputs = tf.convert_to_tensor(inputs)
     if inputs.dtype.name not in _FUSABLE or epsilon < _LEAST_EPSILON:
         return None
@@ -50,11 +51,13 @@ def fused_batch_norm(
 
 
 def separate_replicas() -> int:
+    """See `hortus.engine.kernels.separate_replicas`."""
     context = tf.distribute.get_replica_context()
     return context.num_replicas_in_sync if context is not None else 1
 
 
 def sum_over_replicas(value: Any) -> Any:
+    """See `hortus.engine.kernels.sum_over_replicas`."""
     context = tf.distribute.get_replica_context()
     if context is None or context.num_replicas_in_sync == 1:
         return value

@@ -1,0 +1,387 @@
+"""Trainer: the inner loop. Draws batches, runs the task's steps, gathers their metrics."""
+
+import itertools
+import os
+from collections.abc import Iterator
+from typing import Any, Optional
+
+import keras
+import numpy as np
+from keras import ops
+
+from hortus import engine as engines
+from hortus.core import base_task, checkpoints
+from hortus.core import config_definitions as cfg
+from hortus.engine import base as engine_base
+from hortus.engine.variables import find_variables, seed_states
+
+
+class Trainer:
+    """Trains and evaluates one model. Every method can be replaced in a subclass.
+
+    Made inside the scope of a strategy:
+
+        with strategy.scope():
+            trainer = Trainer(config, task, model, optimizer, train=True, evaluate=True)
+        trainer.train(100)
+
+    Args:
+        config: the experiment.
+        task: what to learn.
+        model: from `task.build_model()`.
+        optimizer: from `task.create_optimizer(...)`; None is enough to evaluate.
+        train: whether `train` will be called.
+        evaluate: whether `evaluate` will be called.
+        train_dataset: instead of the one that the task builds from `config.task.train_data`.
+        validation_dataset: instead of the one from `config.task.validation_data`.
+        checkpoint_exporter: keeps the best checkpoint, see `checkpoints.BestCheckpointExporter`.
+    """
+
+    def __init__(
+        self,
+        config: cfg.ExperimentConfig,
+        task: base_task.Task,
+        model: keras.Model,
+        optimizer: Optional[Any] = None,
+        train: bool = True,
+        evaluate: bool = True,
+        train_dataset: Optional[Any] = None,
+        validation_dataset: Optional[Any] = None,
+        checkpoint_exporter: Optional[checkpoints.BestCheckpointExporter] = None,
+    ):
+        if train and optimizer is None:
+            raise ValueError("a Trainer that trains needs an optimizer")
+        self.config, self.task, self.model, self.optimizer = config, task, model, optimizer
+        self._does_train, self._does_evaluate = train, evaluate
+        self._train_dataset, self._validation_dataset = train_dataset, validation_dataset
+        self._checkpoint_exporter = checkpoint_exporter
+        self.strategy = engines.current_strategy()
+        eagerly = config.runtime.run_eagerly
+        self.engine = engines.for_strategy(self.strategy, eagerly, config.runtime.enable_xla)
+        self._global_step = keras.Variable(
+            0, dtype="int32", trainable=False, aggregation="only_first_replica", name="global_step"
+        )
+        self._train_loss = keras.metrics.Mean(name="training_loss")
+        self._validation_loss = keras.metrics.Mean(name="validation_loss")
+        self._train_metrics = task.build_metrics(training=True) if train else []
+        self._validation_metrics = task.build_metrics(training=False) if evaluate else []
+        self._train_feed: Optional[engine_base.Feed] = None
+        self._checkpoint: Optional[checkpoints.Checkpoint] = None
+        self._compiled: dict[str, Any] = {}
+        self._average = average_of(optimizer)
+        if self._average is not None:
+            self._average.shadow_copy(model)
+        if optimizer is not None:
+            self.engine.prepare_optimizer(optimizer, model.trainable_variables)
+        if train:
+            self._diverge_seeds()
+
+    # ---- what a controller, a task or a user reads ------------------------------------------
+
+    @property
+    def global_step(self) -> Any:
+        """Steps trained so far: a variable, saved with every checkpoint."""
+        return self._global_step
+
+    @property
+    def train_loss(self) -> keras.metrics.Metric:
+        return self._train_loss
+
+    @property
+    def validation_loss(self) -> keras.metrics.Metric:
+        return self._validation_loss
+
+    @property
+    def train_metrics(self) -> list[keras.metrics.Metric]:
+        return self._train_metrics
+
+    @property
+    def validation_metrics(self) -> list[keras.metrics.Metric]:
+        return self._validation_metrics
+
+    @property
+    def checkpoint_exporter(self) -> Optional[checkpoints.BestCheckpointExporter]:
+        return self._checkpoint_exporter
+
+    @property
+    def timing(self) -> engine_base.Timing:
+        return self.engine.timing
+
+    @property
+    def train_dataset(self) -> Any:
+        """Built on first use."""
+        if self._train_dataset is None:
+            self._train_dataset = self._build_inputs(self.config.task.train_data, True)
+        return self._train_dataset
+
+    @property
+    def validation_dataset(self) -> Any:
+        """Built on first use."""
+        if self._validation_dataset is None:
+            self._validation_dataset = self._build_inputs(self.config.task.validation_data, False)
+        return self._validation_dataset
+
+    def _build_inputs(self, params: cfg.DataConfig, is_training: bool) -> Any:
+        context = self.engine.input_context(is_training)
+        dataset = self.task.build_inputs(params, context)
+        if is_training and self.config.trainer.overfit_batches:
+            dataset = self.engine.repeat_first(dataset, self.config.trainer.overfit_batches)
+        return dataset
+
+    @property
+    def train_feed(self) -> engine_base.Feed:
+        """The training data, from the position where the run is."""
+        if self._train_feed is None:
+            self._train_feed = self.engine.feed(self.train_dataset, is_training=True)
+        return self._train_feed
+
+    @property
+    def checkpoint(self) -> checkpoints.Checkpoint:
+        """All that it takes to go on exactly here."""
+        if self._checkpoint is None:
+            items: dict[str, Any] = {"model": self.model, "global_step": self._global_step}
+            if self.optimizer is not None:
+                items["optimizer"] = self.optimizer
+            if self._does_train:
+                items["train_loss"] = self._train_loss
+                items["train_metrics"] = list(self._train_metrics)
+                items["data"] = self.train_feed
+            self._checkpoint = checkpoints.Checkpoint(**items)
+        return self._checkpoint
+
+    def initialize(self) -> None:
+        """Loads the weights that the task starts from. Called for a new run, not on resume."""
+        self.task.initialize(self.model)
+
+    def after_restore(self) -> None:
+        """Called when a checkpoint has been restored."""
+        self._diverge_seeds()
+
+    def _diverge_seeds(self) -> None:
+        self.engine.diverge_seeds(seed_states(find_variables(self.model, self.task)))
+
+    def _state(self) -> list[Any]:
+        """Every variable that a step can touch."""
+        return find_variables(
+            self.model,
+            [] if self.optimizer is None else self.optimizer,
+            self._global_step,
+            [self._train_loss, self._validation_loss],
+            self._train_metrics,
+            self._validation_metrics,
+            self.task,
+            self,
+        )
+
+    # ---- training ---------------------------------------------------------------------------
+
+    def train(self, num_steps: int) -> dict[str, Any]:
+        """Trains `num_steps` steps and returns the logs of `train_loop_end`."""
+        return self.train_part(num_steps, first=True, last=True)
+
+    def train_part(self, num_steps: int, first: bool, last: bool) -> dict[str, Any]:
+        """A part of a loop, so that a controller can cut long ones without cutting their logs."""
+        if first:
+            self.train_loop_begin()
+        if num_steps:
+            if "train" not in self._compiled:
+                self._compiled["train"] = self.engine.train_loop(self.train_step, self._state())
+            self._compiled["train"](self.train_feed, num_steps)
+            self.timing.examples += num_steps * self.config.task.train_data.global_batch_size
+        return self.train_loop_end() if last else {}
+
+    def train_loop_begin(self) -> None:
+        """Before the first step of a loop: metrics start anew."""
+        self.join()
+        for metric in [*self.train_metrics, self.train_loss]:
+            reset(metric)
+
+    def train_step(self, iterator: Iterator) -> Any:
+        """One step, compiled: takes a batch and runs the task's step on every replica."""
+
+        def step_fn(inputs: Any) -> Any:
+            def run(part: Any, optimizer: Any) -> Any:
+                return self.task.train_step(
+                    part, model=self.model, optimizer=optimizer, metrics=self.train_metrics
+                )
+
+            count = self.config.trainer.gradient_accumulation_steps
+            logs = self.engine.accumulate(run, inputs, self.optimizer, count)
+            self._train_loss.update_state(logs[self.task.loss])
+            self._global_step.assign_add(1)
+            return logs
+
+        inputs = self.next_train_inputs(iterator)
+        return self.strategy.run(self.engine.with_xla(step_fn), args=(inputs,))
+
+    def next_train_inputs(self, iterator: Iterator) -> Any:
+        """The next batch for `train_step`."""
+        return next(iterator)
+
+    def train_loop_end(self) -> dict[str, Any]:
+        """After the last step of a loop: what it reports."""
+        self.join()
+        logs = {metric.name: result(metric) for metric in [*self.train_metrics, self.train_loss]}
+        logs["learning_rate"] = to_float(self.optimizer.learning_rate)
+        return logs
+
+    # ---- evaluation -------------------------------------------------------------------------
+
+    def evaluate(self, num_steps: int = -1) -> dict[str, Any]:
+        """Evaluates on `num_steps` batches, -1 for all, and returns the logs of `eval_end`."""
+        self.eval_begin()
+        try:
+            aggregated = self._evaluate(num_steps)
+        except BaseException:
+            self._swap_averages(back=True)
+            raise
+        return self.eval_end(aggregated)
+
+    def _evaluate(self, num_steps: int) -> Any:
+        if "eval" not in self._compiled:
+            self._compiled["eval"] = self.engine.eval_step(self.eval_step, self._state())
+        feed = self.engine.feed(self.validation_dataset, is_training=False)
+        aggregated = None
+        steps = itertools.count() if num_steps < 0 else range(num_steps)
+        done = 0
+        for done in steps:
+            try:
+                logs = self._compiled["eval"](feed)
+            except StopIteration:
+                break
+            aggregated = self.eval_reduce(aggregated, logs)
+            done += 1
+        if not done:
+            raise ValueError(
+                "the validation data is empty: see task.validation_data, and `hortus data check`"
+            )
+        return aggregated
+
+    def eval_begin(self) -> None:
+        """Before the first batch: metrics start anew, averaged weights come in."""
+        self.join()
+        for metric in [*self.validation_metrics, self.validation_loss]:
+            reset(metric)
+        self._swap_averages()
+
+    def eval_step(self, iterator: Iterator) -> Any:
+        """One batch, compiled: runs the task's step on every replica and puts the logs together."""
+
+        def step_fn(inputs: Any) -> Any:
+            logs = self.task.validation_step(
+                inputs, model=self.model, metrics=self.validation_metrics
+            )
+            if self.task.loss in logs:
+                self._count_loss(logs[self.task.loss], engine_base.batch_size(inputs))
+            return logs
+
+        inputs, passthrough_logs = self.next_eval_inputs(iterator)
+        logs = self.strategy.run(step_fn, args=(inputs,))
+        return {**passthrough_logs, **self.engine.merge_replicas(logs)}
+
+    def _count_loss(self, loss: Any, size: Optional[Any]) -> None:
+        # By its examples, as the last batch may be smaller, and empty on some replica.
+        weight = ops.cast(1 if size is None else size, "float32")
+        loss = ops.where(weight > 0, loss, ops.zeros_like(loss))
+        self._validation_loss.update_state(loss, sample_weight=weight)
+
+    def next_eval_inputs(self, iterator: Iterator) -> tuple[Any, dict[str, Any]]:
+        """The next batch for `eval_step`, and logs to pass on beside those of the task."""
+        return next(iterator), {}
+
+    def eval_reduce(self, state: Any = None, step_outputs: Optional[dict] = None) -> Any:
+        """Takes in the logs of one batch, in Python."""
+        return self.task.aggregate_logs(state, step_outputs or {})
+
+    def eval_end(self, aggregated_logs: Any = None) -> dict[str, Any]:
+        """After the last batch: what an evaluation reports. The best checkpoint is kept."""
+        self.join()
+        logs = {metric.name: result(metric) for metric in self.validation_metrics}
+        if to_float(self._validation_loss.count) > 0:
+            logs[self._validation_loss.name] = result(self._validation_loss)
+        if aggregated_logs is not None:
+            step = int(to_float(self.global_step))
+            logs.update(self.task.reduce_aggregated_logs(aggregated_logs, global_step=step))
+        if self._checkpoint_exporter is not None:
+            # The weights that gave these logs, and no more: a start for others, not for this run.
+            weights = checkpoints.Checkpoint(model=self.model, global_step=self._global_step)
+            self._checkpoint_exporter.maybe_export_checkpoint(
+                weights, logs, int(to_float(self.global_step))
+            )
+        self._swap_averages(back=True)
+        return logs
+
+    def _swap_averages(self, back: bool = False) -> None:
+        """Evaluates with the averaged weights, where the optimizer keeps an average."""
+        if self._average is not None and self._average.is_swapped == back:
+            self._average.swap_weights()
+
+    def join(self) -> None:
+        """Waits until what was started is done; a place to hook in. Steps are synchronous here."""
+
+    # ---- when a loss is not finite ----------------------------------------------------------
+
+    def find_divergence(self, max_steps: int, folder: str) -> Optional["Divergence"]:
+        """Goes on step by step until a log is not finite; saves that step's batch.
+
+        Call it after a restore: the same data comes again, in the same order.
+        """
+        single = self.engine.single_step(self.train_step, self._state())
+        for _ in range(max_steps):
+            batch = self.engine.next_batch(self.train_feed)
+            logs = single(batch)
+            terms = [name for name, value in logs.items() if not np.all(np.isfinite(value))]
+            if terms:
+                step = int(to_float(self.global_step))
+                return Divergence(step, terms, save_batch(batch, folder, step))
+        return None
+
+
+class Divergence:
+    """A step whose loss was not finite, the terms to blame, and the file with its batch."""
+
+    def __init__(self, step: int, terms: list[str], batch_path: str):
+        self.step, self.terms, self.batch_path = step, terms, batch_path
+
+
+def save_batch(batch: Any, folder: str, step: int) -> str:
+    """Writes a batch as an .npz file and returns its path."""
+    os.makedirs(folder, exist_ok=True)
+    path = os.path.join(folder, f"batch_of_step_{step}.npz")
+    leaves = {}
+    for key, leaf in keras.tree.flatten_with_path(batch):
+        leaves["/".join(map(str, key)) or "batch"] = leaf
+    np.savez_compressed(path, **leaves)
+    return path
+
+
+def average_of(optimizer: Any) -> Optional[Any]:
+    """The moving average of weights among an optimizer and those inside of it, or None."""
+    while optimizer is not None:
+        if hasattr(optimizer, "swap_weights"):
+            return optimizer
+        optimizer = getattr(optimizer, "inner_optimizer", None)
+    return None
+
+
+def reset(metric: Any) -> None:
+    """Resets a Keras metric, or a metric in the old spelling `reset_states`."""
+    (getattr(metric, "reset_state", None) or metric.reset_states)()
+
+
+def result(metric: Any) -> Any:
+    """A metric's value: a float, an array, or a dict of them."""
+    value = metric.result()
+    return keras.tree.map_structure(
+        lambda leaf: leaf if isinstance(leaf, (int, float, np.ndarray)) else _number(leaf), value
+    )
+
+
+def _number(value: Any) -> Any:
+    array = ops.convert_to_numpy(value)
+    return array.item() if array.ndim == 0 else array
+
+
+def to_float(value: Any) -> float:
+    """A number, from a variable or a tensor of either engine."""
+    return float(ops.convert_to_numpy(value))

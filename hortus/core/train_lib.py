@@ -1,0 +1,368 @@
+"""run_experiment: puts model, optimizer, trainer, checkpoints, summaries and actions together."""
+
+import os
+import tempfile
+import time
+from typing import Any, Optional, Union
+
+import keras
+from absl import logging
+
+from hortus import engine
+from hortus.core import actions as actions_lib
+from hortus.core import base_task, base_trainer, checkpoints
+from hortus.core import config_definitions as cfg
+from hortus.core.actions.action import Actions, as_actions
+from hortus.core.controller import Controller
+from hortus.core.metrics_history import MetricsHistory
+from hortus.core.progress import Progress, peak_memory
+from hortus.core.summary_manager import SummaryManager, SummaryManagerInterface
+from hortus.hyperparams import did_you_mean
+
+TRAIN_MODES = (
+    "train",
+    "train_and_eval",
+    "train_and_validate",
+    "train_and_post_eval",
+    "continuous_train_and_eval",
+)
+EVAL_MODES = ("eval", "continuous_eval")
+MODES = (*TRAIN_MODES, *EVAL_MODES)
+
+
+class ExperimentRunner:
+    """One run of an experiment. Subclass it to replace a part, and call `run`.
+
+    Args:
+        distribution_strategy: from `distribute_utils.get_distribution_strategy`.
+        task: made in its scope.
+        mode: one of `MODES`:
+            train: trains.
+            train_and_eval, train_and_validate: trains, and evaluates every `validation_interval`.
+            train_and_post_eval: trains, then evaluates once.
+            continuous_train_and_eval: trains, and evaluates every checkpoint that it writes.
+            eval: evaluates the newest checkpoint.
+            continuous_eval: evaluates each new checkpoint that another process writes.
+        params: the experiment's config.
+        model_dir: where everything is written; the same one resumes a run.
+        run_post_eval: whether to return the logs of an evaluation after training.
+        save_summary: whether to write TensorBoard summaries.
+        train_actions: called with the logs of each training loop, beside those of the config.
+        eval_actions: called with the logs of each evaluation.
+        trainer: instead of a `Trainer` for the config.
+        controller_cls: instead of `Controller`.
+        summary_manager: writes training's summaries, instead of the default.
+        eval_summary_manager: the same for evaluations.
+        enable_async_checkpointing: whether checkpoints are written while training goes on.
+    """
+
+    def __init__(
+        self,
+        distribution_strategy: Any,
+        task: base_task.Task,
+        mode: str,
+        params: cfg.ExperimentConfig,
+        model_dir: "str | os.PathLike[str]",
+        run_post_eval: bool = False,
+        save_summary: bool = True,
+        train_actions: Actions = None,
+        eval_actions: Actions = None,
+        trainer: Optional[base_trainer.Trainer] = None,
+        controller_cls: type = Controller,
+        summary_manager: Optional[SummaryManagerInterface] = None,
+        eval_summary_manager: Optional[SummaryManagerInterface] = None,
+        enable_async_checkpointing: bool = True,
+    ):
+        if mode not in MODES:
+            raise ValueError(f"unknown mode {mode!r}.{did_you_mean(mode, MODES)}")
+        self.strategy = distribution_strategy
+        self.task, self.mode, self.params = task, mode, params
+        self.model_dir = os.fspath(model_dir)
+        self.run_post_eval, self.save_summary = run_post_eval, save_summary
+        self._train_actions, self._eval_actions = train_actions, eval_actions
+        self._trainer = trainer
+        self.controller_cls = controller_cls
+        self.summary_manager, self.eval_summary_manager = summary_manager, eval_summary_manager
+        self.enable_async_checkpointing = enable_async_checkpointing
+
+    @property
+    def does_train(self) -> bool:
+        return self.mode in TRAIN_MODES
+
+    @property
+    def does_evaluate(self) -> bool:
+        return self.mode != "train" or self.run_post_eval
+
+    # ---- parts ------------------------------------------------------------------------------
+
+    def build_trainer(self) -> base_trainer.Trainer:
+        """The trainer, in the scope of the strategy."""
+        trainer = self.params.trainer
+        with self.strategy.scope():
+            model = self.task.build_model()
+            optimizer = None
+            if self.does_train or trainer.optimizer_config.ema is not None:
+                optimizer = self.task.create_optimizer(
+                    trainer.optimizer_config,
+                    self.params.runtime,
+                    self.params.task.differential_privacy_config,
+                )
+            return base_trainer.Trainer(
+                self.params,
+                self.task,
+                model,
+                optimizer,
+                train=self.does_train,
+                evaluate=self.does_evaluate,
+                checkpoint_exporter=self.build_checkpoint_exporter(),
+            )
+
+    def build_checkpoint_exporter(self) -> Optional[checkpoints.BestCheckpointExporter]:
+        """Keeps the best checkpoint, if the config asks for it."""
+        trainer = self.params.trainer
+        if not (trainer.best_checkpoint_export_subdir and trainer.best_checkpoint_eval_metric):
+            return None
+        return checkpoints.BestCheckpointExporter(
+            os.path.join(self.model_dir, trainer.best_checkpoint_export_subdir),
+            trainer.best_checkpoint_eval_metric,
+            trainer.best_checkpoint_metric_comp,
+        )
+
+    def build_checkpoint_manager(
+        self, trainer: base_trainer.Trainer
+    ) -> checkpoints.CheckpointManager:
+        """Writes and restores the run's checkpoints."""
+        return checkpoints.CheckpointManager(
+            trainer.checkpoint,
+            self.model_dir,
+            max_to_keep=self.params.trainer.max_to_keep,
+            asynchronous=self.enable_async_checkpointing,
+            is_chief=trainer.engine.is_chief,
+            host_index=trainer.engine.host_index,
+            host_count=trainer.engine.num_hosts,
+            config=self.params.as_dict(),
+        )
+
+    def build_train_actions(self, trainer: base_trainer.Trainer) -> list:
+        """What the config asks for after each training loop, then the caller's."""
+        config = self.params.trainer
+        found: list[Any] = [actions_lib.Preemption()]
+        if config.recovery_max_trials >= 0:
+            found.append(
+                actions_lib.Recovery(
+                    config.loss_upper_bound,
+                    config.recovery_begin_steps,
+                    config.recovery_max_trials,
+                    folder=os.path.join(self.model_dir, "diverged"),
+                )
+            )
+        if config.max_seconds is not None:
+            found.append(actions_lib.MaxTime(config.max_seconds))
+        return found + as_actions(self._train_actions)
+
+    def build_eval_actions(self, trainer: base_trainer.Trainer) -> list:
+        """What the config asks for after each evaluation, then the caller's."""
+        found: list[Any] = []
+        config, stopping = self.params.trainer, self.params.trainer.early_stopping
+        if stopping.patience and self.does_train:
+            comparison = stopping.metric_comp or config.best_checkpoint_metric_comp
+            found.append(
+                actions_lib.EarlyStopping(
+                    stopping.metric or config.best_checkpoint_eval_metric,
+                    stopping.patience,
+                    stopping.min_delta,
+                    higher_is_better=comparison == "higher",
+                    filename=os.path.join(self.model_dir, "early_stopping.json"),
+                    write=trainer.engine.is_chief,
+                )
+            )
+        average = base_trainer.average_of(trainer.optimizer)
+        if average is not None and self.does_train:
+            manager = checkpoints.CheckpointManager(
+                checkpoints.Checkpoint(model=trainer.model, global_step=trainer.global_step),
+                os.path.join(self.model_dir, "ema_checkpoints"),
+                max_to_keep=1,
+                asynchronous=self.enable_async_checkpointing,
+                is_chief=trainer.engine.is_chief,
+                host_index=trainer.engine.host_index,
+                host_count=trainer.engine.num_hosts,
+            )
+            found.append(actions_lib.EMACheckpoint(average, manager))
+        return found + as_actions(self._eval_actions)
+
+    def build_controller(
+        self, trainer: base_trainer.Trainer, manager: checkpoints.CheckpointManager
+    ) -> Controller:
+        """The outer loop."""
+        config, is_chief = self.params.trainer, trainer.engine.is_chief
+        writes = self.save_summary and is_chief
+        validation = os.path.join(self.model_dir, config.validation_summary_subdir)
+        train_summaries = self.summary_manager or SummaryManager(
+            os.path.join(self.model_dir, "train") if writes and self.does_train else None
+        )
+        eval_summaries = self.eval_summary_manager or SummaryManager(
+            validation if writes and self.does_evaluate else None
+        )
+        history = (
+            MetricsHistory(os.path.join(self.model_dir, "metrics.jsonl")) if is_chief else None
+        )
+        with_hosts = {} if trainer.engine.num_hosts == 1 else {"any_host": trainer.engine.any_host}
+        return self.controller_cls(
+            trainer=trainer if self.does_train else None,
+            evaluator=trainer if self.does_evaluate else None,
+            global_step=trainer.global_step,
+            steps_per_loop=config.steps_per_loop,
+            checkpoint_manager=manager,
+            checkpoint_interval=config.checkpoint_interval,
+            summary_interval=config.summary_interval,
+            summary_manager=train_summaries,
+            eval_summary_manager=eval_summaries,
+            history=history,
+            train_actions=self.build_train_actions(trainer) if self.does_train else None,
+            eval_actions=self.build_eval_actions(trainer) if self.does_evaluate else None,
+            progress=Progress(enabled=is_chief),
+            strategy=self.strategy,
+            **with_hosts,
+        )
+
+    # ---- the run ----------------------------------------------------------------------------
+
+    def run(self) -> tuple[keras.Model, dict[str, Any]]:
+        """Runs the experiment; returns the model and the logs of the last evaluation."""
+        if self.does_train and self.params.trainer.fast_dev_run:
+            return self._run_briefly()
+        if self.does_train:
+            os.makedirs(self.model_dir, exist_ok=True)
+        trainer = self._trainer or self.build_trainer()
+        manager = self.build_checkpoint_manager(trainer)
+        controller = self.build_controller(trainer, manager)
+        try:
+            logs = self._run(trainer, controller)
+        except Exception as error:
+            if trainer.engine.is_out_of_memory(error):
+                raise engine.EngineError(self._memory_advice(trainer)) from error
+            raise
+        finally:
+            manager.close()
+        memory = peak_memory()
+        if memory:
+            logging.info("Peak memory of this process: %.2f GB", memory / 1e9)
+        return trainer.model, logs
+
+    def _run(self, trainer: base_trainer.Trainer, controller: Controller) -> dict[str, Any]:
+        config = self.params.trainer
+        self._resume_or_initialize(trainer, controller)
+        if self.mode == "eval":
+            return controller.evaluate(config.validation_steps)
+        if self.mode == "continuous_eval":
+            return controller.evaluate_continuously(
+                config.validation_steps,
+                timeout=config.continuous_eval_timeout,
+                last_step=config.train_steps or None,
+            )
+        if self.does_evaluate and controller.step == 0:
+            controller.sanity_check(config.sanity_validation_steps)
+        intervals = {
+            "train_and_eval": config.validation_interval,
+            "train_and_validate": config.validation_interval,
+            "continuous_train_and_eval": config.checkpoint_interval,
+        }
+        if self.mode in intervals:
+            return controller.train_and_evaluate(
+                config.train_steps, config.validation_steps, intervals[self.mode]
+            )
+        controller.train(config.train_steps)
+        return controller.evaluate(config.validation_steps) if self.does_evaluate else {}
+
+    def _resume_or_initialize(
+        self, trainer: base_trainer.Trainer, controller: Controller
+    ) -> Optional[int]:
+        start = time.monotonic()
+        step = controller.restore_checkpoint() if self.mode != "continuous_eval" else None
+        if step is not None:
+            trainer.after_restore()
+            logging.info("Restored step %d in %.1f s", step, time.monotonic() - start)
+            controller.progress.say(f"Going on from {controller.latest_checkpoint}")
+        elif self.mode == "eval" and not self.params.task.init_checkpoint:
+            raise checkpoints.CheckpointError(
+                f"there is no checkpoint in {self.model_dir} to evaluate: train first, or set "
+                "task.init_checkpoint"
+            )
+        elif self.mode != "continuous_eval":
+            trainer.initialize()
+        return step
+
+    def _run_briefly(self) -> tuple[keras.Model, dict[str, Any]]:
+        """A few steps of everything, in a folder of their own that is thrown away."""
+        wanted = self.params.trainer.fast_dev_run
+        steps = 3 if wanted is True else int(wanted)
+        changes: dict[str, Union[int, bool]] = {
+            "fast_dev_run": False,
+            "train_steps": steps,
+            "validation_steps": steps,
+            "validation_interval": steps,
+            "steps_per_loop": steps,
+            "summary_interval": steps,
+            "checkpoint_interval": steps,
+            "sanity_validation_steps": 0,
+        }
+        former = self.params, self.model_dir
+        self.params = self.params.replace(trainer=changes)
+        try:
+            with tempfile.TemporaryDirectory(prefix="hortus_fast_dev_run_") as folder:
+                self.model_dir = folder
+                return self.run()
+        finally:
+            self.params, self.model_dir = former
+
+    def _memory_advice(self, trainer: base_trainer.Trainer) -> str:
+        size = self.params.task.train_data.global_batch_size
+        parts = self.params.trainer.gradient_accumulation_steps * 2
+        replicas = trainer.engine.num_replicas
+        advice = f"trainer.gradient_accumulation_steps={parts} works off the same batch in parts"
+        if size >= 2 * replicas:
+            smaller = max(replicas, size // 2)
+            advice += f", task.train_data.global_batch_size={smaller} takes a smaller one"
+        return (
+            f"a device ran out of memory with {size} examples per batch on {replicas} "
+            f"{'device' if replicas == 1 else 'devices'}: {advice}"
+        )
+
+
+def run_experiment(
+    distribution_strategy: Any,
+    task: base_task.Task,
+    mode: str,
+    params: cfg.ExperimentConfig,
+    model_dir: "str | os.PathLike[str]",
+    run_post_eval: bool = False,
+    save_summary: bool = True,
+    train_actions: Actions = None,
+    eval_actions: Actions = None,
+    trainer: Optional[base_trainer.Trainer] = None,
+    controller_cls: type = Controller,
+    summary_manager: Optional[SummaryManagerInterface] = None,
+    eval_summary_manager: Optional[SummaryManagerInterface] = None,
+    enable_async_checkpointing: bool = True,
+) -> tuple[keras.Model, dict[str, Any]]:
+    """Runs an experiment, or goes on with it; see `ExperimentRunner` for the arguments.
+
+    Returns:
+        The model, and the logs of the last evaluation: empty if there was none.
+    """
+    return ExperimentRunner(
+        distribution_strategy,
+        task,
+        mode,
+        params,
+        model_dir,
+        run_post_eval=run_post_eval,
+        save_summary=save_summary,
+        train_actions=train_actions,
+        eval_actions=eval_actions,
+        trainer=trainer,
+        controller_cls=controller_cls,
+        summary_manager=summary_manager,
+        eval_summary_manager=eval_summary_manager,
+        enable_async_checkpointing=enable_async_checkpointing,
+    ).run()
