@@ -1,4 +1,4 @@
-"""What an engine does for the trainer. One subclass per backend; tasks see only `value_and_grad`."""
+"""What an engine does for the trainer; one subclass per backend. Tasks see `value_and_grad`."""
 
 import abc
 import dataclasses
