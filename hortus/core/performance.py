@@ -4,6 +4,9 @@ from typing import Optional
 
 import keras
 
+from hortus import engine
+from hortus.core import config_definitions as cfg
+
 _POLICIES = {
     None: "float32",
     "float32": "float32",
@@ -20,3 +23,18 @@ def set_mixed_precision_policy(dtype: Optional[str]) -> None:
         known = ", ".join(name for name in _POLICIES if name)
         raise ValueError(f"unknown mixed precision type {dtype!r}; expected one of {known}")
     keras.config.set_dtype_policy(_POLICIES[dtype])
+
+
+def set_seed_and_determinism(runtime_config: cfg.RuntimeConfig) -> Optional[int]:
+    """Seeds Python, NumPy and the engine, and makes operations repeatable if the run asks for it.
+
+    Call it before anything is built. Returns the seed, or None for a run with a new one each time.
+    """
+    seed = runtime_config.seed
+    if seed is None and runtime_config.deterministic:
+        seed = 0
+    if seed is not None:
+        keras.utils.set_random_seed(seed)
+    if runtime_config.deterministic:
+        engine.make_deterministic()
+    return seed

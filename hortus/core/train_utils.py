@@ -7,10 +7,17 @@ from typing import Any
 
 from absl import logging
 
+from hortus import hyperparams
 from hortus.core import config_definitions as cfg
 from hortus.core.exp_parser import ParseConfigOptions, parse_config
 
-__all__ = ["ParseConfigOptions", "parse_configuration", "save_gin_config", "serialize_config"]
+__all__ = [
+    "ParseConfigOptions",
+    "changes_since_last_run",
+    "parse_configuration",
+    "save_gin_config",
+    "serialize_config",
+]
 
 
 def parse_configuration(
@@ -56,6 +63,28 @@ def serialize_config(params: cfg.ExperimentConfig, model_dir: "str | os.PathLike
     logging.info("Writing the config to %s", path)
     _write_atomically(path, params.to_yaml())
     return path
+
+
+def changes_since_last_run(
+    params: cfg.ExperimentConfig, model_dir: "str | os.PathLike[str]"
+) -> list[str]:
+    """What a resumed run does otherwise than the one that wrote `model_dir`/params.yaml.
+
+    Returns:
+        One line per value that differs; none for a new folder, or one that cannot be read.
+    """
+    path = os.path.join(model_dir, "params.yaml")
+    if not os.path.exists(path):
+        return []
+    try:
+        former = hyperparams.Config.from_yaml(path)
+    except hyperparams.ConfigError as error:
+        return [f"The config of the last run cannot be read: {error}"]
+    now = hyperparams.Config(params.as_dict())
+    return [
+        f"Changed since the last run: {change.path} was {change.old!r}, is {change.new!r}"
+        for change in hyperparams.diff(now, former)
+    ]
 
 
 def save_gin_config(filename_suffix: str, model_dir: "str | os.PathLike[str]") -> str:

@@ -18,7 +18,15 @@ from typing import Any, Optional
 from hortus.engine import environment
 from hortus.engine.environment import EngineError, select
 
-__all__ = ["EngineError", "current_strategy", "for_strategy", "select", "value_and_grad"]
+__all__ = [
+    "EngineError",
+    "current_strategy",
+    "for_strategy",
+    "make_deterministic",
+    "name",
+    "select",
+    "value_and_grad",
+]
 
 
 def name() -> str:
@@ -84,3 +92,12 @@ def for_strategy(strategy: Any, eagerly: bool = False, enable_xla: bool = False)
     from hortus.engine.tensorflow.engine import TensorFlowEngine
 
     return TensorFlowEngine(strategy, eagerly, enable_xla)
+
+
+def make_deterministic() -> None:
+    """Makes operations, and the input pipeline, give the same bits in every run; slower."""
+    # TensorFlow reads the data on both engines. On JAX, XLA's operations are repeatable on a CPU;
+    # on GPUs it takes XLA_FLAGS=--xla_gpu_deterministic_ops=true before JAX is loaded.
+    from hortus.engine.tensorflow import devices
+
+    devices.make_deterministic()

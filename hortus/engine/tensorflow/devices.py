@@ -34,3 +34,8 @@ def local_devices(num_gpus: int) -> list[str]:
     if num_gpus:
         return gpus[:num_gpus]
     return [device.name for device in tf.config.list_logical_devices("CPU")]
+
+
+def make_deterministic() -> None:
+    """Makes TensorFlow's operations and tf.data repeatable. Random operations need seeds then."""
+    tf.config.experimental.enable_op_determinism()
