@@ -142,6 +142,6 @@ class Merge:
         raise_problems(self.problems)
         # First, as a warning can be an error (python -W error) and must not leave half a merge.
         for message in self._warnings:
-            warnings.warn(message, ConfigWarning, stacklevel=4)
+            warnings.warn(message, ConfigWarning, stacklevel=3)
         for target, key, value, origin in self._assignments:
             target._store(key, value, origin)

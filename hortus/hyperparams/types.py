@@ -113,9 +113,12 @@ class Scalar(Type):
             return pydantic.TypeAdapter(self.annotation)
 
     def parse(self, value: Any, current: Any, path: Path, merge: "Merge") -> Any:
+        value = _unwrapped(value)
         if self.accepts_exactly(value):
             return value
-        value = _unwrapped(value)
+        if self.choices:
+            near = near_names(value, map(str, self.choices)) if isinstance(value, str) else []
+            return self._refuse(value, path, merge, f". Did you mean {near[0]}?" if near else "")
         if isinstance(value, bool) and self.is_number:
             return self._refuse(value, path, merge)
         if self._plain is str and isinstance(value, os.PathLike):
@@ -125,16 +128,9 @@ class Scalar(Type):
                 return float(value)  # so common that pydantic need not be loaded for it
             return self.adapter.validate_python(value)
         except (ValueError, OverflowError) as error:  # pydantic's errors are ValueErrors
-            return self._refuse(value, path, merge, self._reason(value, error))
-
-    def _reason(self, value: Any, error: Exception) -> str:
-        """What pydantic or the choices add to `expected ..., got ...`."""
-        if self.choices:
-            near = near_names(value, map(str, self.choices)) if isinstance(value, str) else []
-            return f". Did you mean {near[0]}?" if near else ""
-        is_plain = any(self.annotation is plain for plain in _SCALARS)
-        details = [] if is_plain or not hasattr(error, "errors") else error.errors()
-        return f": {details[0]['msg']}" if details else ""
+            is_plain = any(self.annotation is plain for plain in _SCALARS)
+            reason = "" if is_plain or not hasattr(error, "errors") else error.errors()[0]["msg"]
+            return self._refuse(value, path, merge, f": {reason}" if reason else "")
 
 
 _PLAIN = {kind: Scalar(kind) for kind in _SCALARS}
