@@ -45,7 +45,8 @@ def read_yaml(text: str, origin: Origin, with_lines: bool) -> tuple[Any, dict[Pa
         loader = _Loader(text)
         node = loader.get_single_node()
         reader = _Reader(origin, with_lines)
-        return ({} if node is None else reader.read(node, ())), reader.origins
+        values = None if node is None else reader.read(node, ())
+        return ({} if values is None else values), reader.origins
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         what = ": ".join(part for part in (error.context, error.problem) if part)
@@ -110,6 +111,12 @@ class _Loader(yaml.SafeLoader):
         if kind is yaml.ScalarNode:
             return _CORE + (_kind(value) if implicit[0] else "str")
         return _CORE + ("seq" if kind is yaml.SequenceNode else "map")
+
+    def fetch_flow_collection_start(self, token: Any) -> None:
+        # Before PyYAML looks far ahead of each of thousands of brackets, which takes seconds.
+        if self.flow_level > MAX_DEPTH:
+            raise yaml.scanner.ScannerError(None, None, "nested too deeply", self.get_mark())
+        super().fetch_flow_collection_start(token)
 
 
 class _Reader:
