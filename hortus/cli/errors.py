@@ -61,8 +61,19 @@ def reported(debug: bool = False) -> Iterator[Outcome]:
 def _message(error: Exception) -> Optional[str]:
     """What to tell the user; None for a fault of the program."""
     from hortus.core import registry
+    from hortus.core.actions.recovery import DivergedError
+    from hortus.core.checkpoints.errors import CheckpointError
+    from hortus.engine.environment import EngineError
 
-    if isinstance(error, (hyperparams.ConfigError, registry.RegistryError, CommandError)):
+    mistakes = (
+        hyperparams.ConfigError,
+        registry.RegistryError,
+        CheckpointError,
+        CommandError,
+        DivergedError,
+        EngineError,
+    )
+    if isinstance(error, mistakes):
         return str(error)
     if isinstance(error, OSError):
         # "[Errno 2] No such file or directory: 'x'" -> "x: No such file or directory"

@@ -44,6 +44,40 @@ class Format(str, enum.Enum):
     tree = "tree"
 
 
+class TrainMode(str, enum.Enum):
+    """What `hortus train` can do."""
+
+    train = "train"
+    train_and_eval = "train_and_eval"
+    train_and_validate = "train_and_validate"
+    train_and_post_eval = "train_and_post_eval"
+    continuous_train_and_eval = "continuous_train_and_eval"
+
+
+class EvalMode(str, enum.Enum):
+    """What `hortus eval` can do."""
+
+    eval = "eval"
+    continuous_eval = "continuous_eval"
+
+
+Experiment = Annotated[
+    str, typer.Option("--experiment", "-e", help="Name of the experiment; see `hortus list`.")
+]
+ModelDir = Annotated[
+    str,
+    typer.Option(
+        "--model_dir",
+        "--model-dir",
+        "-d",
+        metavar="FOLDER",
+        help="Folder of the run: checkpoints, summaries, params.yaml.",
+    ),
+]
+Assignments = Annotated[
+    Optional[list[str]],
+    typer.Argument(metavar="[KEY=VALUE]...", help="More overrides, which win over all others."),
+]
 ConfigFiles = Annotated[
     Optional[list[str]],
     typer.Option(
@@ -92,7 +126,9 @@ def _globals(
     ] = False,
 ) -> None:
     from hortus.cli import registrations
+    from hortus.engine import environment
 
+    environment.prepare()  # a module of the user's may load TensorFlow
     registrations.load(import_modules or ())
 
 
@@ -166,6 +202,55 @@ def validate(
     from hortus.cli import describe as describe_lib
 
     describe_lib.validate(experiment, config_file or [], params_override or [])
+
+
+@app.command()
+def train(
+    experiment: Experiment,
+    model_dir: ModelDir,
+    assignments: Assignments = None,
+    mode: Annotated[
+        TrainMode, typer.Option("--mode", help="What to do beside training.")
+    ] = TrainMode.train_and_eval,
+    config_file: ConfigFiles = None,
+    params_override: ParamsOverride = None,
+    enable_async_checkpointing: Annotated[
+        bool,
+        typer.Option(
+            "--enable_async_checkpointing/--noenable_async_checkpointing",
+            help="Write checkpoints while training goes on.",
+        ),
+    ] = True,
+) -> None:
+    """Train an experiment; the same command again goes on where it stopped."""
+    from hortus.cli import run
+
+    run.run(
+        experiment,
+        mode.value,
+        model_dir,
+        config_file or [],
+        [*(params_override or []), *(assignments or [])],
+        enable_async_checkpointing,
+    )
+
+
+@app.command("eval")
+def evaluate(
+    experiment: Experiment,
+    model_dir: ModelDir,
+    assignments: Assignments = None,
+    mode: Annotated[
+        EvalMode, typer.Option("--mode", help="Once, or each new checkpoint of a running training.")
+    ] = EvalMode.eval,
+    config_file: ConfigFiles = None,
+    params_override: ParamsOverride = None,
+) -> None:
+    """Evaluate the newest checkpoint of a run."""
+    from hortus.cli import run
+
+    overrides = [*(params_override or []), *(assignments or [])]
+    run.run(experiment, mode.value, model_dir, config_file or [], overrides)
 
 
 def main(arguments: Optional[list[str]] = None) -> int:
