@@ -1,0 +1,1 @@
+"""Models: backbones, decoders, heads, the layers they are made of, and whole models."""

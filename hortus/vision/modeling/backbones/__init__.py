@@ -1,0 +1,1 @@
+"""Backbones: images to features by level. `factory` builds them from a config."""

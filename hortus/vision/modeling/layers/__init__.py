@@ -1,0 +1,1 @@
+"""Layers and blocks that models are built from, one per module."""

@@ -1,0 +1,63 @@
+"""Activations by name: those below, and every one of Keras."""
+
+from collections.abc import Callable
+from typing import Any
+
+import keras
+from keras import ops
+
+from hortus.core import registry
+
+Activation = Callable[[Any], Any]
+
+_ACTIVATIONS = registry.Registry("activation")
+
+
+def register_activation(name: str) -> Callable[[Activation], Activation]:
+    """Decorates a function of one tensor, to be used in configs as `activation: <name>`.
+
+    Register it with `keras.saving.register_keras_serializable` too, so that models with it can be
+    saved.
+    """
+    return registry.register(_ACTIVATIONS, name)
+
+
+@register_activation("squared_relu")
+@keras.saving.register_keras_serializable(package="Hortus")
+def squared_relu(x: Any) -> Any:
+    """The square of ReLU (So et al. 2021)."""
+    return ops.square(ops.relu(x))
+
+
+for _name, _activation in {
+    "gelu": keras.activations.gelu,
+    "hard_sigmoid": keras.activations.hard_sigmoid,
+    "hard_swish": keras.activations.hard_silu,
+    "identity": keras.activations.linear,
+    "leaky_relu": keras.activations.leaky_relu,
+    "linear": keras.activations.linear,
+    "mish": keras.activations.mish,
+    "relu": keras.activations.relu,
+    "relu6": keras.activations.relu6,
+    "simple_swish": keras.activations.silu,
+    "swish": keras.activations.silu,
+}.items():
+    register_activation(_name)(_activation)
+
+
+def get(activation: str | Activation | None) -> Activation:
+    """The activation of that name; a function is returned as it is, None is the identity.
+
+    Raises:
+        RegistryError: neither hortus nor Keras knows the name.
+    """
+    if activation is None:
+        return keras.activations.linear
+    if callable(activation):
+        return activation
+    if activation not in _ACTIVATIONS:
+        try:
+            return keras.activations.get(activation)
+        except ValueError:
+            pass  # the look-up below names what is near
+    return registry.lookup(_ACTIVATIONS, activation)

@@ -1,0 +1,9 @@
+import pathlib
+
+from hortus.testing import run_under_engine
+
+
+def test_on_jax():
+    # All tests of this folder in one process, as starting it takes longer than most of them.
+    folder = pathlib.Path(__file__).parent
+    run_under_engine("jax", folder, select="not on_tensorflow", timeout=900)
