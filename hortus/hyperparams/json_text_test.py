@@ -63,7 +63,7 @@ def test_every_value_knows_its_line():
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        ('{\n"a": 1,\n}', 3),
+        ('{\n"a": 1,}', 2),
         ('{\n"a": 1 "b": 2}', 2),
         ("{a: 1}", 1),
         ("{'a': 1}", 1),
