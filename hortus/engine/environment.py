@@ -22,7 +22,8 @@ def select(name: Optional[str] = None, virtual_cpu_devices: int = 0) -> str:
         name: `tensorflow` or `jax`; None follows KERAS_BACKEND, and is `tensorflow` without it.
         virtual_cpu_devices: splits the CPU into so many devices; 0 leaves it whole.
     """
-    wanted = name or os.environ.get("KERAS_BACKEND") or "tensorflow"
+    variable = os.environ.get("KERAS_BACKEND")
+    wanted = name or variable or "tensorflow"
     if wanted not in ENGINES:
         raise EngineError(f"unknown engine {wanted!r}: expected {' or '.join(ENGINES)}")
     if "keras" in sys.modules:
@@ -32,6 +33,11 @@ def select(name: Optional[str] = None, virtual_cpu_devices: int = 0) -> str:
                 f"the engine {wanted} was asked for, but Keras is loaded with {loaded}: set "
                 f"KERAS_BACKEND={wanted} in the environment, or select it before importing Keras"
             )
+    elif variable and variable != wanted:
+        raise EngineError(
+            f"the engine {wanted} was asked for, but the variable KERAS_BACKEND is {variable}: "
+            f"set runtime.engine={variable}, or unset KERAS_BACKEND"
+        )
     os.environ["KERAS_BACKEND"] = wanted
     prepare()
     if virtual_cpu_devices > 1:
@@ -46,14 +52,22 @@ def prepare() -> None:
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 
+def make_xla_deterministic() -> None:
+    """Has XLA choose only GPU kernels whose result does not depend on timing."""
+    _add_xla_flag("xla_gpu_deterministic_ops", "true")
+
+
+def _add_xla_flag(name: str, value: str) -> None:
+    """Sets a flag that XLA reads when it finds the devices, unless the user has set it."""
+    flags = os.environ.get("XLA_FLAGS", "")
+    if name not in flags:
+        os.environ["XLA_FLAGS"] = f"{flags} --{name}={value}".strip()
+
+
 def _split_cpu(engine: str, count: int) -> None:
     if engine == "jax":
-        if "jax" not in sys.modules:
-            flags = os.environ.get("XLA_FLAGS", "")
-            if "xla_force_host_platform_device_count" not in flags:
-                flag = f"--xla_force_host_platform_device_count={count}"
-                os.environ["XLA_FLAGS"] = f"{flags} {flag}".strip()
-        # The engine checks that it took effect, as JAX may have been loaded before.
+        # The engine checks that it took effect, as JAX may have found its devices before.
+        _add_xla_flag("xla_force_host_platform_device_count", str(count))
     else:
         from hortus.engine.tensorflow import devices
 

@@ -39,3 +39,18 @@ def local_devices(num_gpus: int) -> list[str]:
 def make_deterministic() -> None:
     """Makes TensorFlow's operations and tf.data repeatable. Random operations need seeds then."""
     tf.config.experimental.enable_op_determinism()
+
+
+def make_deterministic() -> None:
+    """Operations and tf.data give the same result in every run, or say that they cannot."""
+    tf.config.experimental.enable_op_determinism()
+
+
+def hide_accelerators() -> None:
+    """Leaves GPUs and TPUs to JAX, where TensorFlow only reads the data."""
+    for kind in ("GPU", "TPU"):
+        try:
+            tf.config.set_visible_devices([], kind)
+        except (RuntimeError, ValueError):
+            # In use already, by code that ran before; it can only have been this process' own.
+            continue
