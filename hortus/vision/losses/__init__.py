@@ -1,0 +1,1 @@
+"""Losses, as functions and classes on keras.ops."""

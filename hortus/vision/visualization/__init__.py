@@ -1,0 +1,1 @@
+"""Pictures of data and results, as NumPy arrays."""
