@@ -1,6 +1,6 @@
 """Adafactor with factoring, parameter scale, momentum and weight decay each to choose."""
 
-from typing import Any, Optional, Tuple
+from typing import Any, Optional, Sequence, Tuple
 
 import keras
 from keras import ops
@@ -66,7 +66,7 @@ class Adafactor(keras.optimizers.Optimizer):
         self.epsilon2 = epsilon2
         self.include_in_weight_decay = include_in_weight_decay
 
-    def build(self, variables: list) -> None:
+    def build(self, variables: Sequence[Any]) -> None:
         """Creates the second moments, whole or as row and column means, and the momentums."""
         if self.built:
             return

@@ -34,7 +34,7 @@ def expected(rate=0.1, factored=True, scaled=True, beta1=0.0, threshold=1.0, dec
 
 
 def trained(**arguments):
-    variable = keras.Variable(START, name="kernel")
+    variable = keras.Variable(START.astype("float32"), name="kernel")
     optimizer = Adafactor(0.1, **{"min_dim_size_to_factor": 4} | arguments)
     for gradient in GRADIENTS.astype("float32"):
         optimizer.apply_gradients([(gradient, variable)])
@@ -84,7 +84,7 @@ def test_the_offset_moves_the_decay_of_the_second_moment():
 
 
 def test_a_zero_gradient_moves_nothing():
-    variable = keras.Variable(np.ones((4, 4)))
+    variable = keras.Variable(np.ones((4, 4), "float32"))
     Adafactor(0.1).apply_gradients([(np.zeros((4, 4), "float32"), variable)])
     np.testing.assert_array_equal(variable.numpy(), 1.0)
 

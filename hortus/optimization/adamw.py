@@ -1,6 +1,6 @@
 """Adam with decoupled weight decay that variables join or leave by name."""
 
-from typing import Any
+from typing import Any, Sequence
 
 import keras
 
@@ -37,7 +37,7 @@ class AdamWeightDecay(keras.optimizers.AdamW):
         self.exclude = exclude
         self.gradient_clip_norm = gradient_clip_norm
 
-    def build(self, variables: list) -> None:
+    def build(self, variables: Sequence[Any]) -> None:
         """Creates the slots and settles which of `variables` decay."""
         if self.built:
             return

@@ -342,7 +342,7 @@ from hortus.optimization.ema import ExponentialMovingAverage
 
 def run(strategy, replicas):
     with strategy.scope():
-        kernel = keras.Variable(np.linspace(0.1, 1, 6).reshape(2, 3), name="kernel")
+        kernel = keras.Variable(np.linspace(0.1, 1, 6, dtype="f").reshape(2, 3), name="kernel")
         inner = keras.optimizers.SGD(0.1, momentum=0.9)
         optimizer = ExponentialMovingAverage(inner, 0.9, start_step=2)
         optimizer.build([kernel])

@@ -18,7 +18,7 @@ class GradientTransformation(OptimizerWrapper):
     Args:
         inner_optimizer: the optimizer that receives the result.
         transformers: functions from a list of (gradient, variable) to such a list, called in order.
-            A gradient may be None.
+            A gradient may be None. A fixed loss scale has been taken out.
         name: name of the wrapper.
     """
 
@@ -43,11 +43,13 @@ class GradientTransformation(OptimizerWrapper):
         self.build_for(trainable_variables)
         if trainable_variables is None:
             trainable_variables = self._trainable_variables
-        pairs = list(zip(grads, trainable_variables, strict=True))
+        scale = self.loss_scale_factor or 1.0
+        pairs = list(zip(_scaled(grads, 1.0 / scale), trainable_variables, strict=True))
         for transform in self.transformers:
             pairs = list(transform(pairs))
         grads, variables = zip(*pairs, strict=True)
-        self.inner_optimizer.apply(list(grads), list(variables))
+        # The inner optimizer takes the scale out itself.
+        self.inner_optimizer.apply(_scaled(grads, scale), list(variables))
 
     def get_config(self) -> dict:
         """The arguments of the constructor; the functions must be registered with Keras."""
@@ -85,3 +87,7 @@ class ClipByValue:
     def from_config(cls, config: dict) -> "ClipByValue":
         """The reverse of `get_config`."""
         return cls(**config)
+
+
+def _scaled(grads: Sequence[Any], factor: float) -> List[Any]:
+    return list(grads) if factor == 1.0 else [None if g is None else g * factor for g in grads]

@@ -24,6 +24,18 @@ def test_a_missing_gradient_stays_missing():
     assert still.numpy() == [7.0]
 
 
+def test_transformers_see_gradients_without_the_loss_scale():
+    variable = keras.Variable([0.0])
+    seen = []
+    look = lambda pairs: seen.extend(float(g[0]) for g, _ in pairs) or pairs  # noqa: E731
+    optimizer = GradientTransformation(keras.optimizers.SGD(1.0), [look])
+    optimizer.loss_scale_factor = 64.0
+    assert float(optimizer.scale_loss(np.float32(0.5))) == 32.0
+    optimizer.apply_gradients([(np.array([32.0], "float32"), variable)])
+    assert seen == [0.5]
+    assert variable.numpy() == [-0.5]
+
+
 def test_it_survives_serialisation():
     optimizer = GradientTransformation(keras.optimizers.SGD(1.0), [ClipByValue(0.5)])
     data = json.loads(json.dumps(keras.optimizers.serialize(optimizer)))

@@ -1,6 +1,6 @@
 """LAMB: Adam with a trust ratio per layer, for large batches."""
 
-from typing import Any
+from typing import Any, Sequence
 
 import keras
 from keras import ops
@@ -38,7 +38,7 @@ class LAMB(LayerAdaptiveOptimizer):
         self.beta_2 = beta_2
         self.epsilon = epsilon
 
-    def build(self, variables: list) -> None:
+    def build(self, variables: Sequence[Any]) -> None:
         """Creates two moments per variable."""
         if self.built:
             return

@@ -1,6 +1,6 @@
 """LARS: layer-wise adaptive rate scaling for large batches."""
 
-from typing import Any
+from typing import Any, Sequence
 
 import keras
 from keras import ops
@@ -43,7 +43,7 @@ class LARS(LayerAdaptiveOptimizer):
         self.nesterov = nesterov
         self.classic_momentum = classic_momentum
 
-    def build(self, variables: list) -> None:
+    def build(self, variables: Sequence[Any]) -> None:
         """Creates one momentum per variable."""
         if self.built:
             return

@@ -10,9 +10,8 @@ from typing import Any, List, Union
 
 import keras
 from keras import ops
-from keras.optimizers import schedules
+from keras.optimizers.schedules import LearningRateSchedule as Schedule
 
-Schedule = schedules.LearningRateSchedule
 Rate = Union[float, Schedule]
 """What an optimizer accepts: a constant, or a schedule."""
 

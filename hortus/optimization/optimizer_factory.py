@@ -4,9 +4,10 @@ import warnings
 from typing import Any, Callable, Dict, Optional, Sequence
 
 import keras
-from keras.optimizers import schedules
+from keras.optimizers import Optimizer, schedules
 
 from hortus import hyperparams
+from hortus.hyperparams import Config
 from hortus.optimization import lr_schedule
 from hortus.optimization.adafactor import Adafactor
 from hortus.optimization.adamw import AdamWeightDecay
@@ -20,9 +21,6 @@ from hortus.optimization.gradient_transformation import (
 from hortus.optimization.lamb import LAMB
 from hortus.optimization.lars import LARS
 from hortus.optimization.lr_schedule import Rate
-
-Optimizer = keras.optimizers.Optimizer
-Config = hyperparams.Config
 
 
 class OptimizerFactory:
@@ -38,17 +36,17 @@ class OptimizerFactory:
     def __init__(self, config: OptimizationConfig):
         self._config = config
         for section in ("optimizer", "learning_rate"):
-            choice: hyperparams.OneOfConfig = getattr(config, section)
-            if choice.type is None:
-                raise hyperparams.ConfigError(
-                    f"{section}.type must be set, to one of: {', '.join(choice.choices())}"
-                )
+            choice: Optional[hyperparams.OneOfConfig] = getattr(config, section)
+            if choice is None or choice.type is None:
+                known = choice.choices() if choice is not None else ()
+                hint = f", to one of: {', '.join(known)}" if known else ""
+                raise hyperparams.ConfigError(f"{section}.type must be set{hint}")
 
     def build_learning_rate(self) -> Rate:
         """The learning rate: a float, or a schedule over the global step with its warmup."""
         choice, warmup = self._config.learning_rate, self._config.warmup
         rate = _lookup(_SCHEDULES, "learning_rate", choice.type)(choice.get())
-        if warmup.type is not None:
+        if warmup is not None and warmup.type is not None:
             rate = _lookup(_WARMUPS, "warmup", warmup.type)(rate, warmup.get())
         return rate
 
@@ -140,7 +138,7 @@ def register_warmup_cls(key: str, warmup_cls: Callable[..., Rate]) -> None:
 _CLIPS = ("clipnorm", "clipvalue", "global_clipnorm")
 
 
-def _clips(config: Config) -> Dict[str, float]:
+def _clips(config: Config) -> Dict[str, Any]:
     """The clip arguments for Keras, which takes one: a norm before the value."""
     clips = {name: config.get(name) for name in _CLIPS if config.get(name) is not None}
     return clips if len(clips) < 2 else {k: v for k, v in clips.items() if k != "clipvalue"}
@@ -352,7 +350,7 @@ _WARMUPS: Dict[str, Callable[[Rate, Any], Rate]] = {
 # ---- tables -----------------------------------------------------------------------------------
 
 
-def _lookup(table: Dict[str, Callable], section: str, key: str) -> Callable:
+def _lookup(table: Dict[str, Callable], section: str, key: Any) -> Callable:
     if key not in table:
         raise hyperparams.ConfigError(
             f"{section}.type {key!r} is not registered.{hyperparams.did_you_mean(key, table)}"

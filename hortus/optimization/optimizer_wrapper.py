@@ -31,6 +31,16 @@ class OptimizerWrapper(keras.optimizers.Optimizer):
         return self.own_variables + self.inner_optimizer.variables
 
     @property
+    def loss_scale_factor(self) -> Optional[float]:
+        """The inner optimizer's fixed loss scale."""
+        return self.inner_optimizer.loss_scale_factor
+
+    @loss_scale_factor.setter
+    def loss_scale_factor(self, factor: Optional[float]) -> None:
+        if hasattr(self, "inner_optimizer"):  # not yet when the base class sets its default
+            self.inner_optimizer.loss_scale_factor = factor
+
+    @property
     def iterations(self) -> Any:
         """The inner optimizer's step."""
         return self.inner_optimizer.iterations

@@ -24,6 +24,16 @@ def test_the_learning_rate_can_be_set_through_all_layers():
     assert innermost(inner) is inner
 
 
+def test_a_fixed_loss_scale_reaches_the_inner_optimizer():
+    variable = keras.Variable([1.0])
+    inner = keras.optimizers.SGD(1.0)
+    optimizer = OptimizerWrapper(inner)
+    optimizer.loss_scale_factor = 8.0
+    assert inner.loss_scale_factor == optimizer.loss_scale_factor == 8.0
+    optimizer.apply_gradients([(np.array([4.0], "float32"), variable)])
+    assert variable.numpy() == [0.5]
+
+
 def test_gradients_alone_need_a_built_optimizer():
     with pytest.raises(ValueError, match="is not built"):
         OptimizerWrapper(keras.optimizers.SGD(0.5)).apply([np.array([1.0], "float32")])
