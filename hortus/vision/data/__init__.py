@@ -1,0 +1,1 @@
+"""Tools for data sets, and generated sample data."""
