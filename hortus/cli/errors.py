@@ -11,6 +11,13 @@ from hortus import hyperparams
 
 USER_MISTAKE = 2
 BROKEN_PIPE = 1  # the same as typer gives when it notices first
+# Named, not imported: to tell a mistake must not load what only training needs.
+_MISTAKES = (
+    ("hortus.core.registry", "RegistryError"),
+    ("hortus.core.actions.recovery", "DivergedError"),
+    ("hortus.core.checkpoints.errors", "CheckpointError"),
+    ("hortus.engine.environment", "EngineError"),
+)
 
 
 class CommandError(Exception):
@@ -60,25 +67,21 @@ def reported(debug: bool = False) -> Iterator[Outcome]:
 
 def _message(error: Exception) -> Optional[str]:
     """What to tell the user; None for a fault of the program."""
-    from hortus.core import registry
-    from hortus.core.actions.recovery import DivergedError
-    from hortus.core.checkpoints.errors import CheckpointError
-    from hortus.engine.environment import EngineError
-
-    mistakes = (
-        hyperparams.ConfigError,
-        registry.RegistryError,
-        CheckpointError,
-        CommandError,
-        DivergedError,
-        EngineError,
-    )
-    if isinstance(error, mistakes):
+    if isinstance(error, tuple(_mistakes())):
         return str(error)
     if isinstance(error, OSError):
         # "[Errno 2] No such file or directory: 'x'" -> "x: No such file or directory"
         return f"{error.filename}: {error.strerror}" if error.filename else str(error)
     return None
+
+
+def _mistakes() -> Iterator[type[Exception]]:
+    """The errors whose text is for the user, of those modules that have been imported at all."""
+    yield CommandError
+    yield hyperparams.ConfigError
+    for module, name in _MISTAKES:
+        if module in sys.modules:  # otherwise nobody can have raised it
+            yield getattr(sys.modules[module], name)
 
 
 def _exit_code(code: Any) -> int:

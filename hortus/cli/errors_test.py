@@ -23,6 +23,17 @@ def test_a_mistake_is_one_message_and_exit_code_two(capsys, error, message):
     assert capsys.readouterr() == ("", message)
 
 
+@pytest.mark.parametrize(("module", "name"), errors._MISTAKES)
+def test_the_mistakes_of_other_modules_are_known(capsys, module, name):
+    mistake = getattr(pytest.importorskip(module), name)
+    error = mistake.__new__(mistake)
+    error.args = ("a finished sentence",)
+    with errors.reported() as outcome:
+        raise error
+    assert outcome.code == 2
+    assert capsys.readouterr().err.startswith("error: ")
+
+
 @pytest.mark.parametrize("error", [KeyError("x"), ValueError("x"), RuntimeError("x")])
 def test_a_fault_of_the_program_stays_a_fault(error):
     with pytest.raises(type(error)), errors.reported():

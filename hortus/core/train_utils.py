@@ -1,13 +1,12 @@
 """What a training driver does around a run: read its config, and write down what was used."""
 
-import contextlib
 import os
-import tempfile
 from typing import Any
 
 from absl import logging
 
 from hortus import hyperparams
+from hortus.core import atomic_file
 from hortus.core import config_definitions as cfg
 from hortus.core.exp_parser import ParseConfigOptions, parse_config
 
@@ -58,10 +57,9 @@ def serialize_config(params: cfg.ExperimentConfig, model_dir: "str | os.PathLike
     Raises:
         OSError: the folder cannot be made or written to.
     """
-    os.makedirs(model_dir, exist_ok=True)
     path = os.path.join(model_dir, "params.yaml")
     logging.info("Writing the config to %s", path)
-    _write_atomically(path, params.to_yaml())
+    atomic_file.replace(path, params.to_yaml().encode())
     return path
 
 
@@ -100,27 +98,6 @@ def save_gin_config(filename_suffix: str, model_dir: "str | os.PathLike[str]") -
         raise ImportError(
             "gin-config is not installed; it comes with the engines: pip install 'hortus[cpu]'"
         ) from None
-    os.makedirs(model_dir, exist_ok=True)
     path = os.path.join(model_dir, f"operative_config.{filename_suffix}.gin")
-    _write_atomically(path, gin.operative_config_str())
+    atomic_file.replace(path, gin.operative_config_str().encode())
     return path
-
-
-def _write_atomically(path: str, text: str) -> None:
-    """Writes a file that is complete whenever it can be seen, also after a crash."""
-    folder, name = os.path.split(path)
-    handle, temporary = tempfile.mkstemp(prefix=f".{name}.", dir=folder)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        # mkstemp makes the file private; a run's files follow the user's umask as usual.
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
