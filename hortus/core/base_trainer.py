@@ -1,7 +1,6 @@
 """Trainer: the inner loop. Draws batches, runs the task's steps, gathers their metrics."""
 
 import itertools
-import os
 from collections.abc import Iterator
 from typing import Any, Optional
 
@@ -10,9 +9,11 @@ import numpy as np
 from keras import ops
 
 from hortus import engine as engines
-from hortus.core import base_task, checkpoints
+from hortus.core import base_task, checkpoints, divergence
 from hortus.core import config_definitions as cfg
+from hortus.core.metrics import flat, reset, result, to_float, with_old_names
 from hortus.engine import base as engine_base
+from hortus.engine import keras_private
 from hortus.engine.variables import find_variables, seed_states
 
 
@@ -56,15 +57,22 @@ class Trainer:
         self._train_dataset, self._validation_dataset = train_dataset, validation_dataset
         self._checkpoint_exporter = checkpoint_exporter
         self.strategy = engines.current_strategy()
-        eagerly = config.runtime.run_eagerly
-        self.engine = engines.for_strategy(self.strategy, eagerly, config.runtime.enable_xla)
+        runtime = config.runtime
+        self.engine = engines.for_strategy(self.strategy, runtime.run_eagerly, runtime.enable_xla)
         self._global_step = keras.Variable(
             0, dtype="int32", trainable=False, aggregation="only_first_replica", name="global_step"
         )
-        self._train_loss = keras.metrics.Mean(name="training_loss")
-        self._validation_loss = keras.metrics.Mean(name="validation_loss")
-        self._train_metrics = task.build_metrics(training=True) if train else []
-        self._validation_metrics = task.build_metrics(training=False) if evaluate else []
+        self._finite_steps = keras.Variable(
+            np.zeros(2, "int32"),
+            trainable=False,
+            aggregation="sum",
+            synchronization="on_read",
+            name="finite_steps",
+        )  # replicas' steps in this loop, and those of them before a loss was not finite
+        self._train_loss = self._own_metric("training_loss")
+        self._validation_loss = self._own_metric("validation_loss")
+        self._train_metrics = self._build_metrics(training=True) if train else []
+        self._validation_metrics = self._build_metrics(training=False) if evaluate else []
         self._train_feed: Optional[engine_base.Feed] = None
         self._checkpoint: Optional[checkpoints.Checkpoint] = None
         self._compiled: dict[str, Any] = {}
@@ -73,8 +81,19 @@ class Trainer:
             self._average.shadow_copy(model)
         if optimizer is not None:
             self.engine.prepare_optimizer(optimizer, model.trainable_variables)
+        self.engine.align(self._state())
         if train:
             self._diverge_seeds()
+
+    def _own_metric(self, name: str) -> keras.metrics.Metric:
+        return with_old_names(keras.metrics.Mean(name=name))
+
+    def _build_metrics(self, training: bool) -> Any:
+        with self.engine.metric_scope():
+            metrics = self.task.build_metrics(training=training) or []
+        for metric in flat(metrics):
+            self.engine.check_metric(with_old_names(metric))
+        return metrics
 
     # ---- what a controller, a task or a user reads ------------------------------------------
 
@@ -144,7 +163,12 @@ class Trainer:
                 items["optimizer"] = self.optimizer
             if self._does_train:
                 items["train_loss"] = self._train_loss
-                items["train_metrics"] = list(self._train_metrics)
+                items["train_metrics"] = [
+                    metric
+                    for metric in flat(self._train_metrics)
+                    if isinstance(metric, keras.metrics.Metric)
+                ]
+                items["task"] = find_variables(self.task)
                 items["data"] = self.train_feed
             self._checkpoint = checkpoints.Checkpoint(**items)
         return self._checkpoint
@@ -165,10 +189,8 @@ class Trainer:
         return find_variables(
             self.model,
             [] if self.optimizer is None else self.optimizer,
-            self._global_step,
-            [self._train_loss, self._validation_loss],
-            self._train_metrics,
-            self._validation_metrics,
+            [self._global_step, self._finite_steps, self._train_loss, self._validation_loss],
+            flat(self._train_metrics, self._validation_metrics),
             self.task,
             self,
         )
@@ -185,16 +207,23 @@ class Trainer:
             self.train_loop_begin()
         if num_steps:
             if "train" not in self._compiled:
-                self._compiled["train"] = self.engine.train_loop(self.train_step, self._state())
+                eagerly = not self.config.trainer.train_tf_function
+                self._compiled["train"] = self.engine.train_loop(
+                    self.train_step, self._state(), eagerly
+                )
             self._compiled["train"](self.train_feed, num_steps)
             self.timing.examples += num_steps * self.config.task.train_data.global_batch_size
-        return self.train_loop_end() if last else {}
+        if not last:
+            return {}
+        with keras_private.callable_learning_rate(self.optimizer):
+            return self.train_loop_end()
 
     def train_loop_begin(self) -> None:
         """Before the first step of a loop: metrics start anew."""
         self.join()
-        for metric in [*self.train_metrics, self.train_loss]:
+        for metric in flat(self.train_metrics, self.train_loss):
             reset(metric)
+        self._finite_steps.assign(np.zeros(2, "int32"))
 
     def train_step(self, iterator: Iterator) -> Any:
         """One step, compiled: takes a batch and runs the task's step on every replica."""
@@ -208,6 +237,9 @@ class Trainer:
             count = self.config.trainer.gradient_accumulation_steps
             logs = self.engine.accumulate(run, inputs, self.optimizer, count)
             self._train_loss.update_state(logs[self.task.loss])
+            # The sum is not finite from the first loss on that is not.
+            is_finite = ops.cast(ops.isfinite(self._train_loss.total), "int32")
+            self._finite_steps.assign_add(ops.stack([1, is_finite]))
             self._global_step.assign_add(1)
             return logs
 
@@ -221,7 +253,8 @@ class Trainer:
     def train_loop_end(self) -> dict[str, Any]:
         """After the last step of a loop: what it reports."""
         self.join()
-        logs = {metric.name: result(metric) for metric in [*self.train_metrics, self.train_loss]}
+        metrics = flat(self.train_metrics, self.train_loss)
+        logs = {metric.name: result(metric) for metric in metrics}
         logs["learning_rate"] = to_float(self.optimizer.learning_rate)
         return logs
 
@@ -229,40 +262,40 @@ class Trainer:
 
     def evaluate(self, num_steps: int = -1) -> dict[str, Any]:
         """Evaluates on `num_steps` batches, -1 for all, and returns the logs of `eval_end`."""
-        self.eval_begin()
         try:
+            self.eval_begin()
+            # Here and not in the hooks, so that replacing those cannot lose the weights.
+            self._swap_averages()
             aggregated = self._evaluate(num_steps)
-        except BaseException:
+            with keras_private.callable_learning_rate(self.optimizer):
+                return self.eval_end(aggregated)
+        finally:
             self._swap_averages(back=True)
-            raise
-        return self.eval_end(aggregated)
 
     def _evaluate(self, num_steps: int) -> Any:
         if "eval" not in self._compiled:
-            self._compiled["eval"] = self.engine.eval_step(self.eval_step, self._state())
+            eagerly = not self.config.trainer.eval_tf_function
+            self._compiled["eval"] = self.engine.eval_step(self.eval_step, self._state(), eagerly)
         feed = self.engine.feed(self.validation_dataset, is_training=False)
         aggregated = None
-        steps = itertools.count() if num_steps < 0 else range(num_steps)
-        done = 0
-        for done in steps:
+        for done in itertools.count() if num_steps < 0 else range(num_steps):
             try:
                 logs = self._compiled["eval"](feed)
             except StopIteration:
+                if done == 0:
+                    raise ValueError(
+                        "the validation data is empty: see task.validation_data, and "
+                        "`hortus data check`"
+                    ) from None
                 break
             aggregated = self.eval_reduce(aggregated, logs)
-            done += 1
-        if not done:
-            raise ValueError(
-                "the validation data is empty: see task.validation_data, and `hortus data check`"
-            )
         return aggregated
 
     def eval_begin(self) -> None:
-        """Before the first batch: metrics start anew, averaged weights come in."""
+        """Before the first batch: metrics start anew. Averaged weights come in after it."""
         self.join()
-        for metric in [*self.validation_metrics, self.validation_loss]:
+        for metric in flat(self.validation_metrics, self.validation_loss):
             reset(metric)
-        self._swap_averages()
 
     def eval_step(self, iterator: Iterator) -> Any:
         """One batch, compiled: runs the task's step on every replica and puts the logs together."""
@@ -276,13 +309,12 @@ class Trainer:
             return logs
 
         inputs, passthrough_logs = self.next_eval_inputs(iterator)
-        logs = self.strategy.run(step_fn, args=(inputs,))
+        logs = self.strategy.run(self.engine.skip_empty(step_fn), args=(inputs,))
         return {**passthrough_logs, **self.engine.merge_replicas(logs)}
 
     def _count_loss(self, loss: Any, size: Optional[Any]) -> None:
-        # By its examples, as the last batch may be smaller, and empty on some replica.
+        # By its examples, as the last batch may be smaller.
         weight = ops.cast(1 if size is None else size, "float32")
-        loss = ops.where(weight > 0, loss, ops.zeros_like(loss))
         self._validation_loss.update_state(loss, sample_weight=weight)
 
     def next_eval_inputs(self, iterator: Iterator) -> tuple[Any, dict[str, Any]]:
@@ -296,7 +328,8 @@ class Trainer:
     def eval_end(self, aggregated_logs: Any = None) -> dict[str, Any]:
         """After the last batch: what an evaluation reports. The best checkpoint is kept."""
         self.join()
-        logs = {metric.name: result(metric) for metric in self.validation_metrics}
+        metrics = flat(self.validation_metrics)
+        logs = {metric.name: result(metric) for metric in metrics}
         if to_float(self._validation_loss.count) > 0:
             logs[self._validation_loss.name] = result(self._validation_loss)
         if aggregated_logs is not None:
@@ -308,7 +341,6 @@ class Trainer:
             self._checkpoint_exporter.maybe_export_checkpoint(
                 weights, logs, int(to_float(self.global_step))
             )
-        self._swap_averages(back=True)
         return logs
 
     def _swap_averages(self, back: bool = False) -> None:
@@ -321,38 +353,33 @@ class Trainer:
 
     # ---- when a loss is not finite ----------------------------------------------------------
 
-    def find_divergence(self, max_steps: int, folder: str) -> Optional["Divergence"]:
-        """Goes on step by step until a log is not finite; saves that step's batch.
+    @property
+    def first_bad_step(self) -> Optional[int]:
+        """The step of the present loop whose loss was not finite first; None if there is none."""
+        seen, finite = ops.convert_to_numpy(self._finite_steps) // self.engine.num_programs
+        if seen == finite:
+            return None
+        return int(to_float(self.global_step)) - int(seen - finite) + 1
+
+    def find_divergence(
+        self,
+        max_steps: int,
+        folder: str,
+        loss_upper_bound: float = float("inf"),
+        suspect: Optional[int] = None,
+    ) -> Optional[divergence.Divergence]:
+        """Goes on step by step until one diverges; saves that step's batch.
 
         Call it after a restore: the same data comes again, in the same order.
+
+        Args:
+            max_steps: how far to go.
+            folder: where the batch is saved.
+            loss_upper_bound: a loss above this counts as diverged.
+            suspect: what `first_bad_step` was; its batch is saved if no step diverges again.
         """
         single = self.engine.single_step(self.train_step, self._state())
-        for _ in range(max_steps):
-            batch = self.engine.next_batch(self.train_feed)
-            logs = single(batch)
-            terms = [name for name, value in logs.items() if not np.all(np.isfinite(value))]
-            if terms:
-                step = int(to_float(self.global_step))
-                return Divergence(step, terms, save_batch(batch, folder, step))
-        return None
-
-
-class Divergence:
-    """A step whose loss was not finite, the terms to blame, and the file with its batch."""
-
-    def __init__(self, step: int, terms: list[str], batch_path: str):
-        self.step, self.terms, self.batch_path = step, terms, batch_path
-
-
-def save_batch(batch: Any, folder: str, step: int) -> str:
-    """Writes a batch as an .npz file and returns its path."""
-    os.makedirs(folder, exist_ok=True)
-    path = os.path.join(folder, f"batch_of_step_{step}.npz")
-    leaves = {}
-    for key, leaf in keras.tree.flatten_with_path(batch):
-        leaves["/".join(map(str, key)) or "batch"] = leaf
-    np.savez_compressed(path, **leaves)
-    return path
+        return divergence.find(self, single, max_steps, folder, loss_upper_bound, suspect)
 
 
 def average_of(optimizer: Any) -> Optional[Any]:
@@ -362,26 +389,3 @@ def average_of(optimizer: Any) -> Optional[Any]:
             return optimizer
         optimizer = getattr(optimizer, "inner_optimizer", None)
     return None
-
-
-def reset(metric: Any) -> None:
-    """Resets a Keras metric, or a metric in the old spelling `reset_states`."""
-    (getattr(metric, "reset_state", None) or metric.reset_states)()
-
-
-def result(metric: Any) -> Any:
-    """A metric's value: a float, an array, or a dict of them."""
-    value = metric.result()
-    return keras.tree.map_structure(
-        lambda leaf: leaf if isinstance(leaf, (int, float, np.ndarray)) else _number(leaf), value
-    )
-
-
-def _number(value: Any) -> Any:
-    array = ops.convert_to_numpy(value)
-    return array.item() if array.ndim == 0 else array
-
-
-def to_float(value: Any) -> float:
-    """A number, from a variable or a tensor of either engine."""
-    return float(ops.convert_to_numpy(value))

@@ -1,10 +1,8 @@
 """Settings of a run that make it faster, or repeatable."""
 
-from typing import Any, Optional
+from typing import Optional
 
 import keras
-
-from hortus import engine
 
 from hortus import engine
 from hortus.core import config_definitions as cfg
@@ -40,17 +38,3 @@ def set_seed_and_determinism(runtime_config: cfg.RuntimeConfig) -> Optional[int]
     if runtime_config.deterministic:
         engine.make_deterministic()
     return seed
-
-
-def set_seed_and_determinism(runtime_config: Any) -> None:
-    """Sets all random seeds to `runtime.seed`, and sees to it that a run can be repeated.
-
-    Call it before the model and the data are made. Without a seed nothing is set, unless
-    `runtime.deterministic` asks for runs that are alike bit for bit: then the seed counts as 0.
-    """
-    seed = runtime_config.seed
-    if runtime_config.deterministic:
-        engine.make_deterministic()
-        seed = 0 if seed is None else seed
-    if seed is not None:
-        keras.utils.set_random_seed(seed)

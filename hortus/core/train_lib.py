@@ -146,7 +146,9 @@ class ExperimentRunner:
     def build_train_actions(self, trainer: base_trainer.Trainer) -> list:
         """What the config asks for after each training loop, then the caller's."""
         config = self.params.trainer
-        found: list[Any] = [actions_lib.Preemption()]
+        found: list[Any] = []
+        if config.preemption_on_demand_checkpoint:
+            found.append(actions_lib.Preemption())
         if config.recovery_max_trials >= 0:
             found.append(
                 actions_lib.Recovery(
@@ -234,6 +236,8 @@ class ExperimentRunner:
         if self.does_train:
             os.makedirs(self.model_dir, exist_ok=True)
         trainer = self._trainer or self.build_trainer()
+        if trainer.engine.num_replicas != self.strategy.num_replicas_in_sync:
+            raise ValueError("the trainer has to be made inside of `with strategy.scope():`")
         manager = self.build_checkpoint_manager(trainer)
         controller = self.build_controller(trainer, manager)
         try:
@@ -280,7 +284,6 @@ class ExperimentRunner:
         start = time.monotonic()
         step = controller.restore_checkpoint() if self.mode != "continuous_eval" else None
         if step is not None:
-            trainer.after_restore()
             logging.info("Restored step %d in %.1f s", step, time.monotonic() - start)
             controller.progress.say(f"Going on from {controller.latest_checkpoint}")
         elif self.mode == "eval" and not self.params.task.init_checkpoint:
@@ -306,26 +309,34 @@ class ExperimentRunner:
             "checkpoint_interval": steps,
             "sanity_validation_steps": 0,
         }
-        former = self.params, self.model_dir
+        former = dict(vars(self))
         self.params = self.params.replace(trainer=changes)
+        self.summary_manager = self.eval_summary_manager = None  # they write to the run's folder
         try:
             with tempfile.TemporaryDirectory(prefix="hortus_fast_dev_run_") as folder:
                 self.model_dir = folder
                 return self.run()
         finally:
-            self.params, self.model_dir = former
+            vars(self).update(former)
 
     def _memory_advice(self, trainer: base_trainer.Trainer) -> str:
         size = self.params.task.train_data.global_batch_size
         parts = self.params.trainer.gradient_accumulation_steps * 2
         replicas = trainer.engine.num_replicas
-        advice = f"trainer.gradient_accumulation_steps={parts} works off the same batch in parts"
-        if size >= 2 * replicas:
-            smaller = max(replicas, size // 2)
-            advice += f", task.train_data.global_batch_size={smaller} takes a smaller one"
+        advice = []
+        if size % (parts * replicas) == 0:
+            advice.append(
+                f"trainer.gradient_accumulation_steps={parts} works off the same batch in parts"
+            )
+        smaller = size // 2 // replicas * replicas
+        if smaller:
+            advice.append(f"task.train_data.global_batch_size={smaller} takes a smaller one")
+        if not self.params.runtime.mixed_precision_dtype:
+            advice.append("runtime.mixed_precision_dtype=bfloat16 halves the activations")
+        devices = "device" if replicas == 1 else "devices"
         return (
-            f"a device ran out of memory with {size} examples per batch on {replicas} "
-            f"{'device' if replicas == 1 else 'devices'}: {advice}"
+            f"a device ran out of memory with {size} examples per batch on {replicas} {devices}: "
+            f"{', '.join(advice) or 'try a smaller model or smaller images'}"
         )
 
 

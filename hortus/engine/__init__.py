@@ -95,15 +95,6 @@ def for_strategy(strategy: Any, eagerly: bool = False, enable_xla: bool = False)
 
 
 def make_deterministic() -> None:
-    """Makes operations, and the input pipeline, give the same bits in every run; slower."""
-    # TensorFlow reads the data on both engines. On JAX, XLA's operations are repeatable on a CPU;
-    # on GPUs it takes XLA_FLAGS=--xla_gpu_deterministic_ops=true before JAX is loaded.
-    from hortus.engine.tensorflow import devices
-
-    devices.make_deterministic()
-
-
-def make_deterministic() -> None:
     """Has operations and input pipelines give the same result in every run, for some speed."""
     # On both engines, as tf.data reads the data on both.
     from hortus.engine.tensorflow import devices

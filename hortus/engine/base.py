@@ -1,14 +1,30 @@
 """What an engine does for the trainer; one subclass per backend. Tasks see `value_and_grad`."""
 
 import abc
+import contextlib
 import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Any, Optional
 
+from hortus.engine import keras_private
 from hortus.engine.input_context import InputContext
 
 Step = Callable[[Iterator], Any]
 """Takes batches from an iterator with `next` and does one step; may return logs."""
+
+END_OF_TRAINING_DATA = (
+    "the training data came to its end amid training: a training pipeline has to repeat itself "
+    "without end, see `train_data.is_training`, and `overfit_batches` needs as many full batches"
+)
+
+
+def uneven(size: Any, count: int) -> str:
+    """Tells that a training batch cannot be shared by the devices of a host."""
+    return (
+        f"a batch of {size} examples cannot be shared evenly by {count} devices: make "
+        "train_data.global_batch_size a multiple of the number of all devices, and leave out what "
+        "does not fill a batch (drop_remainder)"
+    )
 
 
 @dataclasses.dataclass
@@ -33,7 +49,10 @@ class Feed(abc.ABC):
 
     @abc.abstractmethod
     def load_files(self, folder: str) -> None:
-        """Goes to the position that `save_files` wrote."""
+        """Goes to the position that `save_files` wrote, unless it `stays`."""
+
+    stays = False
+    """Whether to stay where it is, in the next restores."""
 
 
 class Engine(abc.ABC):
@@ -51,6 +70,11 @@ class Engine(abc.ABC):
     @abc.abstractmethod
     def num_replicas(self) -> int:
         """Devices that work on a step together, over all hosts."""
+
+    @property
+    @abc.abstractmethod
+    def num_programs(self) -> int:
+        """How often a step's code runs side by side, each time for a part of the batch."""
 
     @property
     @abc.abstractmethod
@@ -81,6 +105,18 @@ class Engine(abc.ABC):
     def prepare_optimizer(self, optimizer: Any, variables: list[Any]) -> None:
         """Builds the optimizer, and sees that it sums over replicas before it clips and applies."""
 
+    def metric_scope(self) -> contextlib.AbstractContextManager:
+        """Where metrics are made. Those in the style of TensorFlow 2 can be made there, too."""
+        return keras_private.name_first_metrics()
+
+    @abc.abstractmethod
+    def check_metric(self, metric: Any) -> None:
+        """Raises an `EngineError` for a metric that cannot work on this engine."""
+
+    @abc.abstractmethod
+    def align(self, state: list[Any]) -> None:
+        """Gives the variables of all hosts the values that they have on the chief."""
+
     @abc.abstractmethod
     def diverge_seeds(self, seed_states: list[Any]) -> None:
         """Gives each replica its own random stream. Repeat it after a restore."""
@@ -104,12 +140,15 @@ class Engine(abc.ABC):
         """Whether an error of a step says that a device's memory did not suffice."""
 
     @abc.abstractmethod
-    def train_loop(self, step: Step, state: list[Any]) -> Callable[[Feed, int], None]:
+    def train_loop(
+        self, step: Step, state: list[Any], eagerly: bool = False
+    ) -> Callable[[Feed, int], None]:
         """Compiles `step` into a loop: `loop(feed, num_steps)`.
 
         Args:
             step: called once per step with an iterator of replica batches.
             state: all variables that a step reads or updates.
+            eagerly: runs it uncompiled after all.
         """
 
     @abc.abstractmethod
@@ -117,12 +156,23 @@ class Engine(abc.ABC):
         """Compiles `step` into `run(batch) -> logs`, for one host batch that is at hand."""
 
     @abc.abstractmethod
-    def eval_step(self, step: Step, state: list[Any]) -> Callable[[Feed], Any]:
+    def eval_step(
+        self, step: Step, state: list[Any], eagerly: bool = False
+    ) -> Callable[[Feed], Any]:
         """Compiles `step` into `run(feed) -> logs` as NumPy arrays; StopIteration at the end.
 
         Values of all replicas and hosts are put together: an array has all examples of the batch,
-        in order, and a scalar becomes an array with one value per replica.
+        in order. A scalar stays one where a single computation gives it, on one device or on JAX;
+        otherwise it becomes an array with the value of each replica that had examples.
         """
+
+    def skip_empty(self, fn: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """`fn`, a replica's part of an evaluation step, left out on replicas without examples.
+
+        At the end of the data there can be fewer examples than replicas, and a mean over none is
+        not a number.
+        """
+        return fn
 
     @abc.abstractmethod
     def merge_replicas(self, logs: Any) -> Any:

@@ -1,6 +1,10 @@
 """Every private hook of Keras that hortus relies on, in one place, each with a contract test."""
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
+
+import keras
 
 
 def leave_reduction_to_caller(optimizer: Any) -> None:
@@ -24,3 +28,76 @@ def stateless_scope() -> Any:
 def scope_values(scope: Any) -> dict:
     """The values of variables in a StatelessScope, by the id of the variable; can be changed."""
     return scope.state_mapping
+
+
+@contextlib.contextmanager
+def name_first_metrics() -> Iterator[None]:
+    """Inside, `super().__init__(name)` of a metric means its name, as it did in TensorFlow 2.
+
+    Keras 3 has the dtype in the first place, and takes no name for one.
+    """
+    original = keras.metrics.Metric.__init__
+
+    def init(self: Any, dtype: Any = None, name: Any = None) -> None:
+        if isinstance(dtype, str) and name is None and not _is_dtype(dtype):
+            dtype, name = None, dtype
+        original(self, dtype=dtype, name=name)
+
+    keras.metrics.Metric.__init__ = init
+    try:
+        yield
+    finally:
+        keras.metrics.Metric.__init__ = original
+
+
+def _is_dtype(name: str) -> bool:
+    try:
+        keras.dtype_policies.get(name)
+    except ValueError:
+        return False
+    return True
+
+
+class Rate(float):
+    """A learning rate that can be asked for that of another step: `rate(step)`."""
+
+    schedule: Any = None
+
+    def __call__(self, step: Any) -> "Rate":
+        if self.schedule is None:
+            return self
+        return Rate(keras.ops.convert_to_numpy(self.schedule(step)))
+
+    def numpy(self) -> "Rate":
+        """The same number, as of a tensor."""
+        return self
+
+
+@contextlib.contextmanager
+def callable_learning_rate(optimizer: Any) -> Iterator[None]:
+    """Inside, `optimizer.learning_rate` is a `Rate`; outside of compiled code only.
+
+    In TensorFlow 2 it was the schedule, so that trainers wrote
+    `optimizer.learning_rate(optimizer.iterations)`. In Keras 3 it is the current value.
+    """
+    if optimizer is None:
+        yield
+        return
+    cls = type(optimizer)
+    innermost = optimizer
+    while hasattr(innermost, "inner_optimizer"):
+        innermost = innermost.inner_optimizer
+
+    def learning_rate(self: Any) -> Rate:
+        rate = Rate(keras.ops.convert_to_numpy(cls.learning_rate.fget(self)))
+        if isinstance(innermost._learning_rate, keras.optimizers.schedules.LearningRateSchedule):
+            rate.schedule = innermost._learning_rate
+        return rate
+
+    setter = cls.learning_rate.fset
+    inside = type(cls.__name__, (cls,), {"learning_rate": property(learning_rate, setter)})
+    object.__setattr__(optimizer, "__class__", inside)
+    try:
+        yield
+    finally:
+        object.__setattr__(optimizer, "__class__", cls)

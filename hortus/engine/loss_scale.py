@@ -19,15 +19,36 @@ class LossScaleOptimizer(keras.optimizers.LossScaleOptimizer):
         scaled = optimizer.get_scaled_loss(loss)
         grads = optimizer.get_unscaled_gradients(tape.gradient(scaled, variables))
         optimizer.apply_gradients(zip(grads, variables))
+
+    Args:
+        inner_optimizer: the optimizer that updates the weights.
+        initial_scale: factor of the loss to begin with.
+        dynamic_growth_steps: steps without overflow after which the factor is doubled.
+        dynamic: whether the factor follows overflows; False keeps `initial_scale`.
+        **kwargs: `name`, as in Keras.
     """
 
-    def __init__(self, *args: Any, **kwargs: Any):
-        super().__init__(*args, **kwargs)
-        # Replicas are traced by threads of their own that take turns: each has its own mark.
-        self._unscaled = _ThreadMarks()
+    def __init__(
+        self,
+        inner_optimizer: Any,
+        initial_scale: float = 2.0**15,
+        dynamic_growth_steps: int = 2000,
+        dynamic: bool = True,
+        **kwargs: Any,
+    ):
+        super().__init__(inner_optimizer, initial_scale, dynamic_growth_steps, **kwargs)
+        self.dynamic = dynamic
+        # Replicas are traced by threads of their own that take turns: each has its own marks.
+        self._scaled, self._unscaled = _ThreadMarks(), _ThreadMarks()
+
+    def scale_loss(self, loss: Any) -> Any:
+        self._scaled.set()
+        return super().scale_loss(loss)
 
     def get_scaled_loss(self, loss: Any) -> Any:
-        """The loss to differentiate."""
+        """The loss to differentiate, or a function that returns it."""
+        if callable(loss):
+            return lambda: self.scale_loss(loss())
         return self.scale_loss(loss)
 
     def get_unscaled_gradients(self, grads: Sequence[Any]) -> list[Any]:
@@ -36,14 +57,28 @@ class LossScaleOptimizer(keras.optimizers.LossScaleOptimizer):
         return [None if grad is None else grad / self.dynamic_scale for grad in grads]
 
     def apply(self, grads: Sequence[Any], trainable_variables: Optional[Sequence] = None) -> None:
-        if self._unscaled.take():
-            # Scaled once more, exactly as the scale is a power of two: one way through Keras' code.
+        is_scaled, is_unscaled = self._scaled.take(), self._unscaled.take()
+        if not is_scaled:
+            raise RuntimeError(
+                "float16 training needs the loss scaled before it is differentiated: use "
+                "engine.value_and_grad(fn, variables, optimizer), or differentiate "
+                "optimizer.get_scaled_loss(loss)"
+            )
+        if is_unscaled:
+            # Scaled once more, exactly for a power of two: one way through Keras' code.
             grads = [None if grad is None else grad * self.dynamic_scale for grad in grads]
         scope = keras_private.stateless_scope()
-        if keras.backend.backend() == "tensorflow" or scope is None:
+        if not self.dynamic:
+            scale = self.dynamic_scale
+            unscaled = [None if grad is None else grad / scale for grad in grads]
+            self.inner_optimizer.apply(unscaled, trainable_variables)
+        elif keras.backend.backend() == "tensorflow" or scope is None:
             super().apply(grads, trainable_variables)
-            return
-        self._apply_functionally(grads, trainable_variables, scope)
+        else:
+            self._apply_functionally(grads, trainable_variables, scope)
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "dynamic": self.dynamic}
 
     def _apply_functionally(self, grads: Sequence[Any], trained: Any, outer: Any) -> None:
         """Inside a functional step the branches of `cond` would leak; values are chosen instead."""
@@ -87,8 +122,7 @@ def scale_losses(
     """The optimizer for float16 training: `dynamic` (or None) or a fixed factor."""
     if loss_scale is None or loss_scale == "dynamic":
         return LossScaleOptimizer(optimizer)
-    optimizer.loss_scale_factor = float(loss_scale)
-    return optimizer
+    return LossScaleOptimizer(optimizer, initial_scale=float(loss_scale), dynamic=False)
 
 
 def innermost(optimizer: Any) -> Any:

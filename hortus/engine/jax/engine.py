@@ -11,7 +11,7 @@ from jax.experimental import multihost_utils
 
 from hortus.engine import keras_private
 from hortus.engine.accumulation import GradientCollector, part
-from hortus.engine.base import Engine, Feed, Step
+from hortus.engine.base import END_OF_TRAINING_DATA, Engine, Feed, Step, uneven
 from hortus.engine.environment import EngineError
 from hortus.engine.jax.strategy import JaxStrategy
 
@@ -55,6 +55,9 @@ class JaxEngine(Engine):
 
     def __init__(self, strategy: JaxStrategy, eagerly: bool = False):
         super().__init__(strategy)
+        from hortus.engine.tensorflow import devices
+
+        devices.hide_accelerators()
         self._eagerly = eagerly
         self._ours: dict[int, Any] = {}
         """Arrays that this engine made and nobody else holds, by the id of their variable."""
@@ -62,6 +65,10 @@ class JaxEngine(Engine):
     @property
     def num_replicas(self) -> int:
         return self.strategy.num_replicas_in_sync
+
+    @property
+    def num_programs(self) -> int:
+        return 1
 
     @property
     def num_hosts(self) -> int:
@@ -77,6 +84,22 @@ class JaxEngine(Engine):
         optimizer.build(variables)
         optimizer.built = True  # Keras leaves it open on a wrapping optimizer
 
+    def check_metric(self, metric: Any) -> None:
+        for name, value in vars(metric).items():
+            if type(value).__module__.startswith("tensorflow."):
+                raise EngineError(
+                    f"the metric {metric.name} keeps a {type(value).__name__} of TensorFlow in "
+                    f"{name}, which JAX cannot update: make it with self.add_variable(...)"
+                )
+
+    def align(self, state: list[Any]) -> None:
+        if self.num_hosts > 1:
+            values = [np.array(variable.value) for variable in state]
+            for variable, value in zip(
+                state, multihost_utils.broadcast_one_to_all(values), strict=True
+            ):
+                variable.assign(np.asarray(value))
+
     def diverge_seeds(self, seed_states: list[Any]) -> None:
         """Nothing to do: a random tensor is drawn for the global batch."""
 
@@ -90,8 +113,10 @@ class JaxEngine(Engine):
     def is_out_of_memory(self, error: BaseException) -> bool:
         return isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error)
 
-    def train_loop(self, step: Step, state: list[Any]) -> Callable[[Feed, int], None]:
-        compiled = self._compile(step, state, donate=True)
+    def train_loop(
+        self, step: Step, state: list[Any], eagerly: bool = False
+    ) -> Callable[[Feed, int], None]:
+        compiled = self._compile(step, state, eagerly, donate=True)
 
         def run(feed: Any, num_steps: int) -> None:
             start = time.perf_counter()
@@ -99,12 +124,14 @@ class JaxEngine(Engine):
             try:
                 for _ in range(num_steps):
                     before = time.perf_counter()
-                    batch = self._to_devices(next(feed), is_global=False)
+                    batch = self._to_devices(_next_of(feed), is_global=False)
                     self.timing.data_wait_seconds += time.perf_counter() - before
                     values, _ = compiled(values, batch)
                 jax.block_until_ready(values)
             finally:
-                self._give_back(state, values)
+                # A step that fails may have taken the arrays with it.
+                if not any(value.is_deleted() for value in values):
+                    self._give_back(state, values)
             self.timing.seconds += time.perf_counter() - start
             self.timing.steps += num_steps
 
@@ -114,27 +141,36 @@ class JaxEngine(Engine):
         compiled = self._compile(step, state, donate=False)
 
         def run(batch: Any) -> Any:
-            values, logs = compiled(self._take(state), self._to_devices(batch, is_global=False))
-            self._give_back(state, values)
-            return self._to_numpy(logs)
+            return self._run_once(compiled, state, self._to_devices(batch, is_global=False))
 
         return run
 
-    def eval_step(self, step: Step, state: list[Any]) -> Callable[[Feed], Any]:
-        compiled = self._compile(step, state, donate=False)
+    def eval_step(
+        self, step: Step, state: list[Any], eagerly: bool = False
+    ) -> Callable[[Feed], Any]:
+        compiled = self._compile(step, state, eagerly, donate=False)
 
         def run(feed: Any) -> Any:
-            batch = self._to_devices(next(feed), is_global=True)
-            values, logs = compiled(self._take(state), batch)
-            self._give_back(state, values)
-            return self._to_numpy(logs)
+            return self._run_once(compiled, state, self._to_devices(next(feed), is_global=True))
 
         return run
 
-    def _compile(self, step: Step, state: list[Any], donate: bool) -> Callable:
+    def _run_once(self, compiled: Callable, state: list[Any], batch: Any) -> Any:
+        changed, logs = compiled(self._take(state), batch)
+        self._give_back([state[index] for index in changed], list(changed.values()))
+        return self._to_numpy(logs)
+
+    def _compile(
+        self, step: Step, state: list[Any], eagerly: bool = False, donate: bool = False
+    ) -> Callable:
+        """A function of the values of `state` and a batch; returns new values, and logs.
+
+        The new values are a list of all if the old ones are donated, which costs no copies, and
+        otherwise those that changed, by their place in `state`.
+        """
         known = {id(variable) for variable in state}
 
-        def pure(values: list[Any], batch: Any) -> tuple[list[Any], Any]:
+        def pure(values: list[Any], batch: Any) -> tuple[Any, Any]:
             with keras.StatelessScope(state_mapping=list(zip(state, values, strict=True))) as scope:
                 logs = step(iter([batch]))
             mapping = keras_private.scope_values(scope)
@@ -144,11 +180,15 @@ class JaxEngine(Engine):
                     "metrics' or the task's: make it an attribute of the task, or give a random "
                     "operation its own keras.random.SeedGenerator"
                 )
-            return [mapping[id(variable)] for variable in state], logs
+            new = [mapping[id(variable)] for variable in state]
+            if donate:
+                return new, logs
+            pairs = enumerate(zip(values, new, strict=True))
+            return {index: value for index, (old, value) in pairs if value is not old}, logs
 
-        if self._eagerly:
+        if self._eagerly or eagerly:
 
-            def uncompiled(values: list[Any], batch: Any) -> tuple[list[Any], Any]:
+            def uncompiled(values: list[Any], batch: Any) -> tuple[Any, Any]:
                 with jax.disable_jit():
                     return pure(values, batch)
 
@@ -236,10 +276,7 @@ class JaxEngine(Engine):
             return self._replicate(array)
         if not is_global:
             if len(array) % per_host:
-                raise EngineError(
-                    f"a batch of {len(array)} examples cannot be shared evenly by {per_host} "
-                    f"devices: make global_batch_size a multiple of {self.num_replicas}"
-                )
+                raise EngineError(uneven(len(array), per_host))
             if self.num_hosts == 1:
                 return jax.device_put(array, self.strategy.batched)
             return jax.make_array_from_process_local_data(self.strategy.batched, array)
@@ -283,6 +320,13 @@ def _add_floats(total: Any, value: Any) -> Any:
 
 def _mean_floats(total: Any, count: int) -> Any:
     return total / count if jax.numpy.issubdtype(total.dtype, jax.numpy.floating) else total
+
+
+def _next_of(feed: Any) -> Any:
+    try:
+        return next(feed)
+    except StopIteration:
+        raise EngineError(END_OF_TRAINING_DATA) from None
 
 
 def _as_array(leaf: Any) -> np.ndarray:

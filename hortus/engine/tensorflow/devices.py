@@ -41,11 +41,6 @@ def make_deterministic() -> None:
     tf.config.experimental.enable_op_determinism()
 
 
-def make_deterministic() -> None:
-    """Operations and tf.data give the same result in every run, or say that they cannot."""
-    tf.config.experimental.enable_op_determinism()
-
-
 def hide_accelerators() -> None:
     """Leaves GPUs and TPUs to JAX, where TensorFlow only reads the data."""
     for kind in ("GPU", "TPU"):

@@ -1,8 +1,9 @@
 """The TensorFlow engine: tf.function loops under a tf.distribute strategy."""
 
+import contextlib
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Optional
 
 import keras
@@ -11,7 +12,7 @@ import tensorflow as tf
 
 from hortus.engine import keras_private
 from hortus.engine.accumulation import GradientCollector, part
-from hortus.engine.base import Engine, Feed, Step
+from hortus.engine.base import END_OF_TRAINING_DATA, Engine, Feed, Step, batch_size, uneven
 from hortus.engine.environment import EngineError
 from hortus.engine.loss_scale import innermost
 from hortus.engine.tensorflow.feed import DatasetFeed
@@ -49,10 +50,15 @@ class TensorFlowEngine(Engine):
             )
             self._xla = False
         self._data_wait = None  # made on first use, inside no function
+        self._count_hosts: Optional[Callable] = None
 
     @property
     def num_replicas(self) -> int:
         return self.strategy.num_replicas_in_sync
+
+    @property
+    def num_programs(self) -> int:
+        return self.num_replicas
 
     @property
     def num_hosts(self) -> int:
@@ -68,14 +74,15 @@ class TensorFlowEngine(Engine):
         resolver = self.strategy.cluster_resolver
         if resolver is None or self.num_hosts == 1:
             return 0
-        return int(resolver.task_id or 0)
+        chiefs = len(resolver.cluster_spec().as_dict().get("chief", ()))
+        return int(resolver.task_id or 0) + (0 if resolver.task_type == "chief" else chiefs)
 
     # ---- preparing --------------------------------------------------------------------------
 
     def prepare_optimizer(self, optimizer: Any, variables: list[Any]) -> None:
         with self.strategy.scope():
             optimizer.build(variables)
-        if self.num_replicas == 1:
+        if self.num_replicas == 1 or getattr(optimizer.apply, "sums_over_replicas", False):
             return
         keras_private.leave_reduction_to_caller(innermost(optimizer))
         apply = optimizer.apply
@@ -83,7 +90,31 @@ class TensorFlowEngine(Engine):
         def reduce_and_apply(grads: Sequence[Any], trainable_variables: Any = None) -> None:
             apply(_sum_over_replicas(grads), trainable_variables)
 
+        reduce_and_apply.sums_over_replicas = True  # type: ignore[attr-defined]
         optimizer.apply = reduce_and_apply
+
+    @contextlib.contextmanager
+    def metric_scope(self) -> Iterator[None]:
+        automatic = tf.VariableSynchronization.AUTO, tf.VariableAggregation.NONE
+
+        def create(next_creator: Callable, **kwargs: Any) -> Any:
+            # A plain tf.Variable of a metric: each replica adds to its own, reading sums them up.
+            if (kwargs.get("synchronization"), kwargs.get("aggregation")) == automatic:
+                kwargs["synchronization"] = tf.VariableSynchronization.ON_READ
+                kwargs["aggregation"] = tf.VariableAggregation.SUM
+                kwargs["trainable"] = False
+            return next_creator(**kwargs)
+
+        with super().metric_scope(), contextlib.ExitStack() as stack:
+            if self.num_replicas > 1:
+                stack.enter_context(tf.variable_creator_scope(create))
+            yield
+
+    def check_metric(self, metric: Any) -> None:
+        """All metrics work here."""
+
+    def align(self, state: list[Any]) -> None:
+        """Nothing to do: TensorFlow's strategies make variables alike."""
 
     def diverge_seeds(self, seed_states: list[Any]) -> None:
         if self.num_replicas == 1 or not seed_states:
@@ -113,17 +144,15 @@ class TensorFlowEngine(Engine):
                 else None
             )
             if size is not None and size % self._num_local:
-                raise EngineError(
-                    f"a batch of {size} examples cannot be shared evenly by {self._num_local} "
-                    "devices: make train_data.global_batch_size a multiple of "
-                    f"{self.num_replicas}"
-                )
+                raise EngineError(uneven(size, self._num_local))
             return
 
-    def _function(self, fn: Callable, **options: Any) -> Callable:
+    def _function(self, fn: Callable, eagerly: bool = False, **options: Any) -> Callable:
         # Without AutoGraph: it would rewrite every function that a step calls, which takes long,
         # and a step that needs it would not run on JAX.
-        return fn if self._eagerly else tf.function(fn, autograph=False, **options)
+        if self._eagerly or eagerly:
+            return fn
+        return tf.function(fn, autograph=False, **options)
 
     def with_xla(self, fn: Callable) -> Callable:
         return tf.function(fn, jit_compile=True, autograph=False) if self._xla else fn
@@ -131,7 +160,9 @@ class TensorFlowEngine(Engine):
     def is_out_of_memory(self, error: BaseException) -> bool:
         return isinstance(error, (tf.errors.ResourceExhaustedError, MemoryError))
 
-    def train_loop(self, step: Step, state: list[Any]) -> Callable[[Feed, int], None]:
+    def train_loop(
+        self, step: Step, state: list[Any], eagerly: bool = False
+    ) -> Callable[[Feed, int], None]:
         wait = self._wait_variable()
 
         def loop(iterator: Any, num_steps: tf.Tensor) -> None:
@@ -143,19 +174,28 @@ class TensorFlowEngine(Engine):
 
             tf.while_loop(lambda index: index < num_steps, body, (tf.constant(0),))
 
-        compiled = self._function(loop)
+        compiled = self._function(loop, eagerly)
 
         def run(feed: Any, num_steps: int) -> None:
             start = time.perf_counter()
-            wait.assign(0.0)
-            compiled(feed.iterator, tf.constant(num_steps))
-            self.timing.data_wait_seconds += float(wait.numpy())
+            if wait is not None:
+                wait.assign(0.0)
+            try:
+                compiled(feed.iterator, tf.constant(num_steps))
+            except (tf.errors.OutOfRangeError, StopIteration):
+                raise EngineError(END_OF_TRAINING_DATA) from None
+            if wait is not None:
+                self.timing.data_wait_seconds += float(wait.numpy())
             self.timing.seconds += time.perf_counter() - start
             self.timing.steps += num_steps
 
         return run
 
-    def _wait_variable(self) -> tf.Variable:
+    def _wait_variable(self) -> Optional[tf.Variable]:
+        try:
+            tf.timestamp()
+        except tf.errors.FailedPreconditionError:
+            return None  # a deterministic run must not look at the clock
         if self._data_wait is None:
             with tf.device("/cpu:0"):
                 self._data_wait = tf.Variable(0.0, dtype=tf.float64, trainable=False)
@@ -172,12 +212,14 @@ class TensorFlowEngine(Engine):
 
         return run_once
 
-    def eval_step(self, step: Step, state: list[Any]) -> Callable[[Feed], Any]:
+    def eval_step(
+        self, step: Step, state: list[Any], eagerly: bool = False
+    ) -> Callable[[Feed], Any]:
         def run(iterator: Any) -> Any:
             return step(_ReplicaBatches(iterator, self, is_even=False))
 
         # Batches differ in size at the end of the data: one trace serves all of them.
-        compiled = self._function(run, reduce_retracing=True)
+        compiled = self._function(run, eagerly, reduce_retracing=True)
 
         def run_once(feed: Any) -> Any:
             try:
@@ -186,6 +228,30 @@ class TensorFlowEngine(Engine):
                 raise StopIteration from None
 
         return run_once
+
+    def skip_empty(self, fn: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        if self.num_replicas == 1:
+            return fn
+
+        def run(inputs: Any) -> Any:
+            size = batch_size(inputs)
+            # Parts differ by one example at most: with two of them here, no replica has none.
+            if size is None or (isinstance(size, int) and size > 1) or tf.executing_eagerly():
+                return fn(inputs)
+            logs: list[Any] = []
+
+            def work() -> list[tf.Tensor]:
+                logs.append(fn(inputs))
+                leaves = [tf.convert_to_tensor(leaf) for leaf in tf.nest.flatten(logs[0])]
+                return [leaf if leaf.shape.rank else tf.expand_dims(leaf, 0) for leaf in leaves]
+
+            def rest() -> list[tf.Tensor]:
+                return [_no_rows(leaf) for leaf in tf.nest.flatten(logs[0])]
+
+            leaves = tf.cond(tf.convert_to_tensor(size) > 0, work, rest)
+            return tf.nest.pack_sequence_as(logs[0], leaves)
+
+        return run
 
     def merge_replicas(self, logs: Any) -> Any:
         if self.num_replicas == 1:
@@ -252,6 +318,7 @@ class TensorFlowEngine(Engine):
             return batch
         if is_even:
             count, first = self._num_local, 0
+            _check_even(batch, count)
         else:  # every host holds the whole global batch, and takes its replicas' share
             count, first = self.num_replicas, self.host_index * self._num_local
 
@@ -269,10 +336,15 @@ class TensorFlowEngine(Engine):
     def any_host(self, flag: bool) -> bool:
         if self.num_hosts == 1:
             return flag
-        total = self.strategy.run(
-            lambda: tf.distribute.get_replica_context().all_reduce("SUM", tf.constant(int(flag)))
-        )
-        return int(self.strategy.experimental_local_results(total)[0].numpy()) > 0
+        if self._count_hosts is None:  # compiled once: it is asked in each loop
+            self._count_hosts = tf.function(self._sum_over_hosts, autograph=False)
+        return int(self._count_hosts(tf.constant(int(flag)))) > 0
+
+    def _sum_over_hosts(self, value: tf.Tensor) -> tf.Tensor:
+        def add() -> tf.Tensor:
+            return tf.distribute.get_replica_context().all_reduce("SUM", value)
+
+        return self.strategy.experimental_local_results(self.strategy.run(add))[0]
 
 
 class _ReplicaBatches:
@@ -300,6 +372,19 @@ class _ReplicaBatches:
         with tf.control_dependencies([leaf for leaf in _leaves(batch) if tf.is_tensor(leaf)]):
             self._wait.assign_add(tf.timestamp() - start)
         return self._engine._split(batch, self._is_even)
+
+
+def _check_even(batch: Any, count: int) -> None:
+    size = batch_size(batch)
+    if size is not None and not isinstance(size, int):  # a known one was checked at the beginning
+        tf.debugging.assert_equal(size % count, 0, uneven(f"that is no multiple of {count}", count))
+
+
+def _no_rows(leaf: Any) -> tf.Tensor:
+    """An empty tensor that can be put beside those of replicas that have examples."""
+    leaf = tf.convert_to_tensor(leaf)
+    rest = leaf.shape[1:] if leaf.shape.rank else ()
+    return tf.zeros([0, *(size or 0 for size in rest)], leaf.dtype)
 
 
 def _leaves(batch: Any) -> list[Any]:

@@ -34,7 +34,7 @@ class DatasetFeed(Feed):
 
     def load_files(self, folder: str) -> None:
         path = os.path.join(folder, _POSITION)
-        if self.can_be_saved and os.path.exists(f"{path}.index"):
+        if self.can_be_saved and not self.stays and os.path.exists(f"{path}.index"):
             tf.train.Checkpoint(iterator=self.iterator).read(path).assert_consumed()
 
     def __next__(self) -> Any:
