@@ -11,7 +11,7 @@ from typing import Any, Optional, Union
 from absl import logging
 
 from hortus.core.actions.action import Action, Actions, as_actions
-from hortus.core.actions.preemption import EvaluationCut, Preempted
+from hortus.core.actions.preemption import Preempted
 from hortus.core.logs import Logs, as_scalar
 from hortus.core.metrics_history import MetricsHistory
 from hortus.core.pace import Pace
@@ -20,6 +20,10 @@ from hortus.core.summary_manager import SummaryManager, SummaryManagerInterface
 
 TRAIN, VALIDATION = "train", "validation"
 _POLL_SECONDS = 1.0
+
+
+class _LeaveEvaluation(Exception):  # noqa: N818, no error
+    """A signal came during an evaluation."""
 
 
 class Controller:
@@ -35,7 +39,10 @@ class Controller:
             lets long loops be cut so that signals are answered soon: all parts of a loop have one
             set of logs, which the last part returns; a last part may have no steps.
         evaluator: has `evaluate(num_steps) -> logs`, with -1 for all of the data. It leaves the
-            state of training as it was.
+            state of training as it was, also when an error ends it. If it has an attribute `poll`,
+            that is set to a function to call before each batch, which raises an error when a signal
+            asks to leave the evaluation. Trainer or evaluator may have `after_restore()`, called
+            when a checkpoint has been restored.
         global_step: variable that the trainer counts steps with.
         steps_per_loop: steps between two looks at logs and actions, or a function of the step.
         checkpoint_manager: a `core.checkpoints.CheckpointManager`.
@@ -91,8 +98,7 @@ class Controller:
         self.history = history
         self.progress = progress or Progress(enabled=False)
         self.strategy = strategy
-        self.is_alone = any_host is None
-        self.is_evaluating = False
+        self._is_alone = any_host is None
         self._any_host = any_host or bool
         self._pace = Pace(
             reaction_seconds, self._any_host, can_split=hasattr(trainer, "train_part")
@@ -105,6 +111,8 @@ class Controller:
         self._eval_actions = as_actions(eval_actions)
         for action in self._actions:
             action.bind(self)
+        if hasattr(evaluator, "poll"):
+            evaluator.poll = self._leave_evaluation_at_signal
         for manager in (self.summary_manager, self.eval_summary_manager):
             if getattr(manager, "global_step", 0) is None:
                 manager.global_step = global_step  # type: ignore[attr-defined]
@@ -230,8 +238,9 @@ class Controller:
         if self.checkpoint_manager is None:
             return None
         step = self.checkpoint_manager.restore(path)
-        if step is not None and hasattr(self.trainer, "after_restore"):
-            self.trainer.after_restore()
+        after_restore = getattr(self.trainer or self.evaluator, "after_restore", None)
+        if step is not None and after_restore is not None:
+            after_restore()
         return step
 
     def roll_back(self) -> Optional[int]:
@@ -259,7 +268,7 @@ class Controller:
             action.poll()
         if not self._any_host(self._stop_reason is not None):
             return False
-        if not self.is_alone:
+        if not self._is_alone:
             for signum in (signal.SIGTERM, signal.SIGINT):
                 if self._any_host(self._stop_signal == signum):
                     self.request_stop("another host was told to stop", signum)
@@ -279,19 +288,18 @@ class Controller:
                 action.begin()
             at_the_end.callback(self.progress.stop)
             self.progress.start(self.step, target)
-            # The weights may be in the middle of something when an evaluation is left: such a state
-            # is not saved.
-            with contextlib.suppress(EvaluationCut):
+            with contextlib.suppress(_LeaveEvaluation):
                 yield
-                self.save_checkpoint()
             self._finish()
 
     def _finish(self) -> None:
         """Sees the last checkpoint onto the disk, and tells why training ends before its time."""
+        self.save_checkpoint()
         if self.checkpoint_manager is not None:
             self.checkpoint_manager.wait()
         if self._stop_signal is not None:
             stop = Preempted(self._stop_signal, self.step, self.latest_checkpoint)
+            self._stop_signal = None  # it is answered
             self.progress.say(str(stop))
             raise stop
         if self._stop_reason is not None:
@@ -366,12 +374,8 @@ class Controller:
     def _evaluate(self, steps: Optional[int]) -> dict[str, Any]:
         step, start = self.step, time.monotonic()
         self.progress.evaluating(step)
-        self.is_evaluating = True
-        try:
-            with self._scope():
-                logs = dict(self.evaluator.evaluate(steps) or {})
-        finally:
-            self.is_evaluating = False
+        with self._scope():
+            logs = dict(self.evaluator.evaluate(steps) or {})
         self.progress.evaluated(step, logs, time.monotonic() - start)
         self._act(self._eval_actions, logs)
         if self.history is None or not self.history.has(step, VALIDATION, logs):
@@ -382,6 +386,12 @@ class Controller:
             self.history.record(step, VALIDATION, logs)
         self._evaluated.add(step)
         return logs
+
+    def _leave_evaluation_at_signal(self) -> None:
+        # Not by an error out of the signal's handler, which might hit anything and be swallowed;
+        # and not when other hosts would wait for this one.
+        if self._stop_signal is not None and self._is_alone:
+            raise _LeaveEvaluation
 
     def _act(self, actions: list[Action], logs: Logs) -> None:
         for action in actions:

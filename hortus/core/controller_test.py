@@ -39,7 +39,8 @@ class Trainer:
         self.evaluations = []
         self.nan_at = set()
         self.on_step = lambda step: None
-        self.on_evaluate = lambda step: None
+        self.on_batch = lambda step, batch: None
+        self.poll = lambda: None
         self.timing = types.SimpleNamespace(
             examples=64, seconds=2.0, data_wait_seconds=0.5, reset=lambda: None
         )
@@ -64,7 +65,9 @@ class Trainer:
     def evaluate(self, num_steps):
         self._bomb()
         step = self.global_step.value
-        self.on_evaluate(step)
+        for batch in range(3):
+            self.poll()
+            self.on_batch(step, batch)
         self.evaluations.append((step, num_steps))
         return {"accuracy": self.weight / 1000, "sub": {"score": step}}
 
@@ -497,13 +500,21 @@ def test_a_second_ctrl_c_stops_at_once(tmp_path):
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_a_signal_leaves_an_evaluation_and_saves_nothing_from_its_middle(tmp_path):
+def test_a_signal_leaves_an_evaluation_before_its_next_batch(tmp_path):
     first = build(tmp_path, train_actions=actions.Preemption())
-    first.trainer.on_evaluate = lambda step: step == 40 and kill(signal.SIGTERM)
+    batches = []
+
+    def on_batch(step, batch):
+        batches.append((step, batch))
+        if step == 40 and batch == 1:
+            kill(signal.SIGTERM)
+
+    first.trainer.on_batch = on_batch
     with pytest.raises(actions.Preempted) as stop:
         first.train_and_evaluate(60, eval_interval=20)
-    assert stop.value.checkpoint.endswith("ckpt-30")
-    assert first.checkpoint_manager.saved == [30]
+    assert batches[-1] == (40, 1)
+    assert stop.value.checkpoint.endswith("ckpt-40")
+    assert splits(tmp_path, "validation") == [20]
     second = build(tmp_path)
     second.restore_checkpoint()
     second.train_and_evaluate(60, eval_interval=20)
@@ -587,6 +598,15 @@ def test_another_host_is_told_to_stop(tmp_path):
     with pytest.raises(actions.Preempted) as stop:
         controller.train(100)
     assert stop.value.signum == signal.SIGTERM
+    assert controller.checkpoint_manager.saved == [20]
+
+
+def test_an_evaluation_that_other_hosts_take_part_in_is_not_left(tmp_path):
+    controller = build(tmp_path, train_actions=actions.Preemption(), any_host=bool)
+    controller.trainer.on_batch = lambda step, batch: batch == 0 and kill(signal.SIGTERM)
+    with pytest.raises(actions.Preempted):
+        controller.train_and_evaluate(60, eval_interval=20)
+    assert splits(tmp_path, "validation") == [20]
     assert controller.checkpoint_manager.saved == [20]
 
 

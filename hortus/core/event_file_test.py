@@ -1,12 +1,6 @@
 import os
 
-import pytest
-
 from hortus.core import event_file
-
-
-def tensorflow_records(path):
-    return pytest.importorskip("tensorflow").io.TFRecordWriter(path)
 
 
 def steps(folder):
@@ -17,11 +11,10 @@ def steps(folder):
     return found
 
 
-@pytest.mark.parametrize("open_records", [event_file.open_records, tensorflow_records])
-def test_tensorboard_reads_what_is_written(tmp_path, open_records):
+def test_tensorboard_reads_what_is_written(tmp_path):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    file = event_file.EventFile(str(tmp_path), open_records)
+    file = event_file.EventFile(str(tmp_path))
     file.write(event_file.scalar("a", 0.5), step=3)
     file.flush()
     (event,) = EventAccumulator(str(tmp_path)).Reload().Scalars("a")
@@ -30,7 +23,7 @@ def test_tensorboard_reads_what_is_written(tmp_path, open_records):
 
 
 def test_a_closed_file_goes_on_in_a_new_one(tmp_path):
-    file = event_file.EventFile(str(tmp_path), event_file.open_records)
+    file = event_file.EventFile(str(tmp_path))
     for step in (1, 2):
         file.write(event_file.scalar("a", 0.5), step)
         file.close()
@@ -39,7 +32,7 @@ def test_a_closed_file_goes_on_in_a_new_one(tmp_path):
 
 
 def test_rewind_keeps_records_byte_by_byte_and_leaves_nothing_behind(tmp_path):
-    file = event_file.EventFile(str(tmp_path), event_file.open_records)
+    file = event_file.EventFile(str(tmp_path))
     file.write(event_file.scalar("a", 0.5), 1)
     file.flush()
     (path,) = event_file.paths(str(tmp_path))

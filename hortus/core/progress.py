@@ -149,10 +149,10 @@ class Progress:
         if timing is not None and timing.seconds > 0 and timing.examples:
             wait = timing.data_wait_seconds / timing.seconds
             rate = timing.examples / timing.seconds
-            return {"examples_per_s": f"{rate:.4g}", "data_wait": f"{wait:.0%}"}
+            return {"examples_per_s": _rate(rate), "data_wait": f"{wait:.0%}"}
         begin, since = self._start
         seconds = time.monotonic() - since
-        return {"steps_per_s": f"{(step - begin) / seconds:.4g}"} if seconds else {}
+        return {"steps_per_s": _rate((step - begin) / seconds)} if seconds else {}
 
 
 class _Display:
@@ -236,3 +236,7 @@ def _bytes(count: Optional[int]) -> str:
     if count is None:
         return ""
     return f"{count / 2**30:.1f}GiB" if count >= 2**30 else f"{count / 2**20:.0f}MiB"
+
+
+def _rate(per_second: float) -> str:
+    return f"{per_second:.0f}" if per_second >= 100 else f"{per_second:.3g}"

@@ -4,7 +4,6 @@ import abc
 import contextlib
 import contextvars
 import os
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Optional
 
@@ -40,7 +39,7 @@ class SummaryWriter:
 
     def __init__(self, folder: Optional[str]):
         self.folder = folder
-        self._file = None if folder is None else event_file.EventFile(folder, _open_records)
+        self._file = None if folder is None else event_file.EventFile(folder)
         self._tensorflow_writer: Any = None
         self._left_out: set[str] = set()
 
@@ -222,15 +221,6 @@ class SummaryManager(SummaryManagerInterface):
                 self._write_folder(value, os.path.join(relative_path, str(name)), step)
             else:
                 self.write_summary(self.summary_writer(relative_path), str(name), value, step)
-
-
-def _open_records(path: str) -> Any:
-    """A writer of records: TensorFlow's where it is loaded anyway, as its checksums are quick."""
-    if "tensorflow" in sys.modules:
-        import tensorflow as tf
-
-        return tf.io.TFRecordWriter(path)
-    return event_file.open_records(path)
 
 
 def _as_int(step: Any) -> int:

@@ -46,16 +46,12 @@ class Preempted(SystemExit):
         )
 
 
-class EvaluationCut(BaseException):
-    """Leaves an evaluation that a signal came into. The controller catches it."""
-
-
 class Preemption(Action):
     """Listens to SIGTERM and Ctrl-C while training runs.
 
-    The first signal lets the current loop end, or leaves the current evaluation; then the
-    controller writes a checkpoint and raises `Preempted`. The controller cuts long loops so that
-    this takes seconds. A second Ctrl-C ends everything at once, without a checkpoint.
+    The first signal lets the current loop end, or leaves the current evaluation after a batch; then
+    the controller writes a checkpoint and raises `Preempted`. The controller cuts long loops so
+    that this takes seconds. A second Ctrl-C ends everything at once, without a checkpoint.
     """
 
     def __init__(self) -> None:
@@ -90,8 +86,6 @@ class Preemption(Action):
         self.controller.request_stop(f"{name} came", signum)
         hint = "; Ctrl-C again stops at once" if signum == signal.SIGINT else ""
         self._say(f"{name}: writing a checkpoint after the current loop, then stopping{hint}")
-        if self.controller.is_evaluating and self.controller.is_alone:
-            raise EvaluationCut
 
     def _say(self, text: str) -> None:
         say: Callable[[str], None] = self.controller.progress.say

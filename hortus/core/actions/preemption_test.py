@@ -5,13 +5,9 @@ import threading
 import pytest
 
 from hortus.core.actions import Preempted, Preemption
-from hortus.core.actions.preemption import EvaluationCut
 
 
 class Controller:
-    is_evaluating = False
-    is_alone = True
-
     def __init__(self):
         self.asked = []
         self.said = []
@@ -49,18 +45,6 @@ def test_ctrl_c_once_asks_and_twice_stops_at_once(action):
     assert "Ctrl-C again stops at once" in action.controller.said[0]
     with pytest.raises(KeyboardInterrupt):
         send(signal.SIGINT)
-
-
-def test_an_evaluation_is_left_unless_other_hosts_take_part(action):
-    action.controller.is_evaluating = True
-    with pytest.raises(EvaluationCut):
-        send(signal.SIGTERM)
-
-
-def test_an_evaluation_with_other_hosts_goes_on(action):
-    action.controller.is_evaluating, action.controller.is_alone = True, False
-    send(signal.SIGTERM)
-    assert action.controller.asked == [signal.SIGTERM]
 
 
 def test_the_end_puts_everything_back():
