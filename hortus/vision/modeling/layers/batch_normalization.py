@@ -49,42 +49,39 @@ class BatchNormalization(keras.layers.BatchNormalization):
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
         channels = (input_shape[-1],)
-        if self.scale:
-            self.gamma = self.add_weight(
-                shape=channels,
-                name="gamma",
-                initializer=self.gamma_initializer,
-                regularizer=self.gamma_regularizer,
-                constraint=self.gamma_constraint,
-                autocast=False,
+        # A scope in the path, so that patterns on paths find these variables whatever the layer is
+        # called: many configs exclude `batch_normalization` from weight decay. Unlike `add_weight`,
+        # `keras.Variable` sees the scope.
+        with keras.name_scope("batch_normalization"):
+            if self.scale:
+                self.gamma = self._variable("gamma", channels)
+                self.gamma.regularizer = self.gamma_regularizer
+                self.gamma.constraint = self.gamma_constraint
+            if self.center:
+                self.beta = self._variable("beta", channels)
+                self.beta.regularizer = self.beta_regularizer
+                self.beta.constraint = self.beta_constraint
+            # Without the aggregation each replica would keep statistics of its own.
+            self.moving_mean = self._variable(
+                "moving_mean", channels, trainable=False, aggregation="mean"
             )
-        if self.center:
-            self.beta = self.add_weight(
-                shape=channels,
-                name="beta",
-                initializer=self.beta_initializer,
-                regularizer=self.beta_regularizer,
-                constraint=self.beta_constraint,
-                autocast=False,
+            self.moving_variance = self._variable(
+                "moving_variance", channels, trainable=False, aggregation="mean"
             )
-        # Without the aggregation each replica would keep statistics of its own.
-        self.moving_mean = self.add_weight(
-            shape=channels,
-            name="moving_mean",
-            initializer=self.moving_mean_initializer,
-            trainable=False,
-            autocast=False,
-            aggregation="mean",
-        )
-        self.moving_variance = self.add_weight(
-            shape=channels,
-            name="moving_variance",
-            initializer=self.moving_variance_initializer,
-            trainable=False,
-            autocast=False,
-            aggregation="mean",
-        )
+        if not self.trainable:
+            for weight in self.weights:
+                weight.trainable = False
         self.input_spec = keras.layers.InputSpec(ndim=len(input_shape), axes={-1: input_shape[-1]})
+
+    def _variable(self, name: str, shape: tuple[int | None], **kwargs: Any) -> keras.Variable:
+        return keras.Variable(
+            getattr(self, f"{name}_initializer"),
+            shape=shape,
+            dtype=self.variable_dtype,
+            autocast=False,
+            name=name,
+            **kwargs,
+        )
 
     def call(self, inputs: Any, training: bool | None = None) -> Any:
         """Normalises (..., channels); with `training`, by the batch's own statistics."""

@@ -70,6 +70,28 @@ def test_mixed_precision_keeps_float32_statistics(policy):
     np.testing.assert_allclose(layer.moving_variance, variance, rtol=1e-5)
 
 
+def test_paths_of_variables_say_batch_normalization():
+    # Configs exclude its variables from weight decay by this text.
+    inputs = keras.Input((4, 3))
+    x = keras.layers.Dense(3, name="dense")(inputs)
+    model = keras.Model(inputs, BatchNormalization(name="stem_norm")(x))
+    found = {v.path for v in model.variables if "batch_normalization" in v.path}
+    names = ("gamma", "beta", "moving_mean", "moving_variance")
+    assert found == {f"stem_norm/batch_normalization/{name}" for name in names}
+
+
+def test_freezing_before_and_after_it_is_built():
+    before, after = BatchNormalization(), BatchNormalization(gamma_regularizer="l2")
+    before.trainable = False
+    before.build((None, 3)), after.build((None, 3))
+    assert len(after.trainable_weights) == 2 and len(after.losses) == 1
+    after.trainable = False
+    for layer in (before, after):
+        assert not layer.trainable_weights and not any(w.trainable for w in layer.weights)
+        layer.trainable = True
+        assert [w.name for w in layer.weights if w.trainable] == ["gamma", "beta"]
+
+
 def test_serialises_and_refuses_what_it_cannot():
     layer = BatchNormalization(momentum=0.8, epsilon=1e-4, synchronized=True, name="norm")
     again = BatchNormalization.from_config(layer.get_config())
