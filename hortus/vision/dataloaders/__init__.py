@@ -1,0 +1,1 @@
+"""Files -> decoder -> parser -> batch, all in tf.data. It feeds both engines."""

@@ -1,0 +1,158 @@
+"""Resizing, with the crop and the padding that bring all images to one size.
+
+Each function also returns the image info, float32 [4, 2], each row as (y, x): the original size,
+the size wished for, the scale from original to resized pixels, and the offset of the crop in
+resized pixels. Boxes and masks follow the image by it, and predictions find their way back.
+"""
+
+import math
+from collections.abc import Sequence
+
+import tensorflow as tf
+
+from hortus.vision.dataloaders.randomness import Rng
+
+
+def compute_padded_size(desired_size: Sequence[int], stride: int) -> list[int]:
+    """The smallest height and width that hold `desired_size` and are multiples of `stride`."""
+    return [math.ceil(side / stride) * stride for side in desired_size]
+
+
+def resize_and_crop_image(
+    image: tf.Tensor,
+    desired_size: Sequence[int] | tf.Tensor,
+    padded_size: Sequence[int] | tf.Tensor,
+    aug_scale_min: float = 1.0,
+    aug_scale_max: float = 1.0,
+    seed=None,
+    method: str = "bilinear",
+    keep_aspect_ratio: bool = True,
+    centered_crop: bool = False,
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Resizes to `desired_size` times a random scale, crops to `desired_size` and pads with 0.
+
+    Args:
+      image: [height, width, channels].
+      desired_size: height and width that the image has to fit into.
+      padded_size: height and width of the result.
+      aug_scale_min: smallest random scale; with both at 1 nothing is random.
+      aug_scale_max: largest random scale.
+      seed: two integers, see the package.
+      method: interpolation, a name that `tf.image.resize` knows.
+      keep_aspect_ratio: whether both sides get the same scale, so that the image fits inside.
+      centered_crop: crop and pad on both sides alike, not at random and at the end. The image info
+        does not tell this shift.
+
+    Returns:
+      The image, float32 [*padded_size, channels], and the image info.
+    """
+    rng = Rng(seed)
+    image_size = tf.cast(tf.shape(image)[:2], tf.float32)
+    desired = tf.cast(desired_size, tf.float32)
+    is_random = aug_scale_min != 1.0 or aug_scale_max != 1.0
+
+    target = tf.round(desired * rng.uniform(aug_scale_min, aug_scale_max)) if is_random else desired
+    if keep_aspect_ratio:
+        target = tf.round(image_size * tf.reduce_min(target / image_size))
+    offset = _random_offset(target, desired, rng) if is_random else tf.zeros([2], tf.int32)
+    resized = tf.image.resize(image, tf.cast(target, tf.int32), method=method)
+    window = tf.cast(desired, tf.int32)
+    if centered_crop:
+        cropped = _center_crop_or_pad(resized, window, offset)
+    else:
+        cropped = _crop(resized, window, offset)
+    info = _image_info(image_size, desired, target / image_size, offset)
+    return _pad(tf.cast(cropped, tf.float32), padded_size), info
+
+
+def resize_and_crop_image_by_sides(
+    image: tf.Tensor,
+    short_side: int,
+    long_side: int,
+    padded_size: Sequence[int],
+    aug_scale_min: float = 1.0,
+    aug_scale_max: float = 1.0,
+    seed=None,
+    method: str = "bilinear",
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Like `resize_and_crop_image`, with a size that turns with the image.
+
+    The shorter side becomes `short_side`, or less where the longer one would exceed `long_side`.
+
+    Returns:
+      The image, float32 [*padded_size, channels], and the image info, whose size wished for is that
+      of the resized image before the random scale.
+    """
+    rng = Rng(seed)
+    image_size = tf.cast(tf.shape(image)[:2], tf.float32)
+    scale = tf.minimum(
+        short_side / tf.reduce_min(image_size), long_side / tf.reduce_max(image_size)
+    )
+    desired = tf.round(image_size * scale)
+    target, offset = desired, tf.zeros([2], tf.int32)
+    if aug_scale_min != 1.0 or aug_scale_max != 1.0:
+        target = tf.round(desired * rng.uniform(aug_scale_min, aug_scale_max))
+        offset = _random_offset(target, desired, rng)
+    resized = tf.image.resize(image, tf.cast(target, tf.int32), method=method)
+    cropped = _crop(resized, tf.cast(desired, tf.int32), offset)
+    info = _image_info(image_size, desired, target / image_size, offset)
+    return _pad(tf.cast(cropped, tf.float32), padded_size), info
+
+
+def resize_image(
+    image: tf.Tensor,
+    size: int | tuple[int, int],
+    max_size: int | None = None,
+    method: str = "bilinear",
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Resizes to a height and width, or so that the shorter side has `size` pixels.
+
+    Args:
+      image: [height, width, channels].
+      size: height and width, or the shorter side.
+      max_size: what the longer side must not exceed, where `size` is the shorter one.
+      method: interpolation, a name that `tf.image.resize` knows.
+
+    Returns:
+      The image, float32, not cropped or padded, and the image info.
+    """
+    image_size = tf.cast(tf.shape(image)[:2], tf.float32)
+    if isinstance(size, int):
+        shorter, longer = tf.reduce_min(image_size), tf.reduce_max(image_size)
+        side = tf.constant(size, tf.float32)
+        if max_size is not None:
+            side = tf.minimum(side, tf.floor(max_size * shorter / longer))
+        target = tf.floor(side * image_size / shorter)
+    else:
+        target = tf.cast(size, tf.float32)
+    resized = tf.image.resize(image, tf.cast(target, tf.int32), method=method)
+    info = _image_info(image_size, target, target / image_size, tf.zeros([2], tf.int32))
+    return tf.cast(resized, tf.float32), info
+
+
+def _random_offset(size: tf.Tensor, window: tf.Tensor, rng: Rng) -> tf.Tensor:
+    """A place for the window in an image of this size, each equally likely."""
+    room = tf.maximum(size - window, 0.0)
+    return tf.cast(tf.floor((room + 1.0) * rng.uniform(shape=[2])), tf.int32)
+
+
+def _crop(image: tf.Tensor, window: tf.Tensor, offset: tf.Tensor) -> tf.Tensor:
+    end = offset + window
+    return image[offset[0] : end[0], offset[1] : end[1], :]
+
+
+def _center_crop_or_pad(image: tf.Tensor, window: tf.Tensor, offset: tf.Tensor) -> tf.Tensor:
+    """Crops at the offset, then puts the middle of what is left into the middle of the window."""
+    return tf.image.resize_with_crop_or_pad(image[offset[0] :, offset[1] :], window[0], window[1])
+
+
+def _pad(image: tf.Tensor, padded_size: Sequence[int] | tf.Tensor) -> tf.Tensor:
+    missing = tf.cast(padded_size, tf.int32) - tf.shape(image)[:2]
+    padded = tf.pad(image, [[0, missing[0]], [0, missing[1]], [0, 0]])
+    if not tf.is_tensor(padded_size):
+        padded.set_shape([*padded_size, image.shape[-1]])
+    return padded
+
+
+def _image_info(image_size, desired_size, scale, offset) -> tf.Tensor:
+    return tf.stack([image_size, desired_size, scale, tf.cast(offset, tf.float32)])
