@@ -82,6 +82,7 @@ def json_schema(config: Config, title: Optional[str] = None) -> dict[str, Any]:
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": title or type(config).__name__,
         **builder.config(config),
+        "type": "object",
     }
     if builder.definitions:
         schema["$defs"] = builder.definitions
@@ -97,7 +98,7 @@ class _Builder:
     def config(self, config: Config) -> dict[str, Any]:
         cls = type(config)
         properties = {name: self._field(config, name) for name in cls._fields()}
-        schema: dict[str, Any] = {"type": "object", "properties": properties}
+        schema: dict[str, Any] = {"type": ["object", "null"], "properties": properties}
         if summary(cls):
             schema["description"] = summary(cls)
         schema["additionalProperties"] = cls is Config
@@ -106,28 +107,35 @@ class _Builder:
     def _field(self, config: Config, name: str) -> dict[str, Any]:
         cls, value = type(config), config.__dict__[name]
         spec = cls._fields()[name]
-        entry: dict[str, Any] = {}
+        if isinstance(config, OneOfConfig) and name == "type":
+            entry: dict[str, Any] = {"enum": [*config.choices(), None]}
+        elif isinstance(value, Config):
+            entry = self._holding(value, spec.type)
+        else:
+            entry = self.of_type(spec.type)
+            entry = entry if spec.empty is None else _or_null(entry)
         description = describe_field(cls, name)
         if description:
             entry["description"] = description
         if spec.inert:
             entry["deprecated"] = True
-        if isinstance(config, OneOfConfig) and name == "type":
-            entry["enum"] = [*config.choices(), None]
-        elif isinstance(value, Config):
-            entry["anyOf"] = [self.config(value), {"type": "null"}]
-            return entry
-        else:
-            kind = self.of_type(spec.type)
-            entry |= kind if spec.empty is None else {"anyOf": [kind, {"type": "null"}]}
-        entry["default"] = _jsonable(value)
+        if not isinstance(value, Config):
+            entry["default"] = _jsonable(value)
         return entry
+
+    def _holding(self, value: Config, kind: types.Type) -> dict[str, Any]:
+        """The schema of a field that holds a config now, and can hold what its type allows."""
+        schema = self.config(value)
+        options = kind.options if isinstance(kind, types.Either) else ()
+        others = [option for option in options if not option.accepts_exactly(value)]
+        schemas = [self.of_type(option) for option in others if not option.accepts_exactly(None)]
+        return {"anyOf": [schema, *schemas]} if schemas else schema
 
     def of_type(self, kind: types.Type) -> dict[str, Any]:
         if isinstance(kind, types.Scalar):
             return self._scalar(kind)
         if isinstance(kind, types.Nested):
-            return {"anyOf": [self._reference(kind.cls), {"type": "null"}]}
+            return self._reference(kind.cls)
         if isinstance(kind, types.List):
             return {"type": "array", "items": self.of_type(kind.item)}
         if isinstance(kind, types.FixedTuple):
@@ -136,8 +144,14 @@ class _Builder:
         if isinstance(kind, types.Dict):
             return {"type": "object", "additionalProperties": self.of_type(kind.item)}
         if isinstance(kind, types.Either):
-            return {"anyOf": [self.of_type(option) for option in kind.options]}
+            return self._either(kind)
         return {}
+
+    def _either(self, kind: types.Either) -> dict[str, Any]:
+        options = [option for option in kind.options if not option.accepts_exactly(None)]
+        schemas = [self.of_type(option) for option in options]
+        schema = schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
+        return _or_null(schema) if len(options) < len(kind.options) else schema
 
     def _scalar(self, kind: types.Scalar) -> dict[str, Any]:
         if kind.choices:
@@ -157,6 +171,21 @@ class _Builder:
             self.definitions[name] = {}  # so that a class that contains itself comes to an end
             self.definitions[name] = self.config(cls())
         return {"$ref": f"#/$defs/{name}"}
+
+
+def _or_null(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema with null as one more value; in place, as an editor explains `anyOf` badly."""
+    if "$ref" in schema or not schema:
+        return schema  # a config may be null anyway
+    schema = dict(schema)
+    if "enum" in schema:
+        schema["enum"] = [*schema["enum"], None]
+    if "type" in schema:
+        kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+        schema["type"] = [*kinds, "null"]
+    elif "enum" not in schema:
+        schema = {"anyOf": [*schema.get("anyOf", [schema]), {"type": "null"}]}
+    return schema
 
 
 def _jsonable(value: Any) -> Any:

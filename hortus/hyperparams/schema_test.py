@@ -1,4 +1,5 @@
 import dataclasses
+import enum
 import json
 from typing import Annotated, Any, Dict, List, Literal, Optional, Tuple, Union
 
@@ -35,6 +36,10 @@ class Choice(OneOfConfig):
     needle: Needle = Needle()
 
 
+class Color(enum.Enum):
+    RED = "red"
+
+
 @dataclasses.dataclass
 class Tree(Config):
     name: str = ""
@@ -47,6 +52,10 @@ class Tree(Config):
     by_name: Dict[str, Leaf] = {}
     pair: Tuple[int, float] = (1, 0.5)
     paths: Union[str, List[str]] = "a"
+    source: Union[str, Leaf, List[Leaf]] = Leaf()
+    color: Optional[Color] = Color.RED
+    level: Optional[Literal["low", "high"]] = None
+    size: Optional[Union[int, str]] = None
     parent: Optional["Tree"] = None
     choice: Choice = Choice()
     extra: Optional[Config] = None
@@ -123,6 +132,12 @@ def accepts():
         {"choice": {"type": None}},
         {"extra": {"any": [1]}, "anything": {"a": [None]}},
         {"old": True},
+        {"source": "a"},
+        {"source": {"size": 3}},
+        {"source": [{"size": 3}]},
+        {"color": "red", "level": "low", "size": "a"},
+        {"color": None, "level": None, "size": None},
+        {"size": 3},
     ],
 )
 def test_it_accepts_what_override_accepts(accepts, values):
@@ -145,6 +160,10 @@ def test_it_accepts_what_override_accepts(accepts, values):
         {"pair": [1, 2, 3]},
         {"parent": {"parent": {"nope": 1}}},
         {"choice": {"type": "pine"}},
+        {"source": {"siz": 3}},
+        {"color": "blue"},
+        {"level": "middle"},
+        {"size": []},
         [],
     ],
 )
@@ -160,12 +179,20 @@ def test_it_carries_descriptions_and_the_values_as_defaults():
     assert schema["title"] == "Tree"
     fields = schema["properties"]
     assert fields["name"]["description"] == "What it is called."
-    assert fields["leaf"]["anyOf"][0]["properties"]["rate"]["default"] == 0.25
-    assert fields["leaf"]["anyOf"][0]["description"] == "A leaf of a tree."
+    assert fields["leaf"]["properties"]["rate"]["default"] == 0.25
+    assert fields["leaf"]["description"] == "A leaf of a tree."
     assert fields["leaves"]["default"] == [{"size": 7, "rate": 0.5}]
     assert fields["pair"]["default"] == [1, 0.5]
     assert fields["old"]["deprecated"] is True
     assert "$defs" in schema
+
+
+def test_a_mistake_is_named_by_its_own_place():
+    # `anyOf` with null would put every mistake at the root.
+    jsonschema = pytest.importorskip("jsonschema")
+    values = {"leaf": {"size": "big"}, "parent": {"leaf": {"siz": 1}}, "level": 3}
+    found = jsonschema.Draft202012Validator(json_schema(Tree())).iter_errors(values)
+    assert sorted(error.json_path for error in found) == ["$.leaf.size", "$.level", "$.parent.leaf"]
 
 
 def test_it_can_be_written_as_json():
