@@ -10,6 +10,16 @@ from hortus.core.logs import Logs, as_scalar, flatten
 
 _LOSSES = ("training_loss", "total_loss", "loss")
 _SHOWN_METRICS = 8
+# What a field looks like on a terminal, where there is little room.
+_SHORT = {
+    "eta": "{} left",
+    "examples_per_s": "{} examples/s",
+    "steps_per_s": "{} steps/s",
+    "data_wait": "data {}",
+    "loss": "loss {}",
+    "learning_rate": "lr {}",
+    "memory": "{}",
+}
 
 
 def peak_memory() -> Optional[int]:
@@ -114,8 +124,10 @@ class Progress:
 
     def say(self, text: str) -> None:
         """Prints a message, above the live line where there is one."""
-        if self.enabled:
-            self._open().line(text)
+        if self._display is not None:
+            self._display.line(text)
+        elif self.enabled:
+            _PlainDisplay(self._stream or sys.stderr).line(text)
 
     def stop(self) -> None:
         """Leaves the terminal as it was. Nothing happens when nothing is shown."""
@@ -188,13 +200,15 @@ class _TerminalDisplay(_Display):
     def __init__(self, stream: TextIO):
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn
+        from rich.table import Column
 
         self._console = Console(file=stream, force_terminal=True)
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=20),
             TextColumn("{task.completed:.0f}/{task.total:.0f}"),
-            TextColumn("{task.fields[values]}", style="dim"),
+            # On a narrow terminal its end is cut off, rather than going on in another line.
+            TextColumn("{task.fields[values]}", table_column=Column(no_wrap=True)),
             console=self._console,
             refresh_per_second=4,
         )
@@ -202,7 +216,8 @@ class _TerminalDisplay(_Display):
         self._bar.start()
 
     def update(self, step: int, total: int, fields: Mapping[str, str], is_due: bool) -> None:
-        values = "  ".join(f"{name} {value}" for name, value in fields.items() if value)
+        shown = (_SHORT[name].format(value) for name, value in fields.items() if value)
+        values = "  ".join(shown)
         if self._task is None:
             self._task = self._bar.add_task("train", total=total, completed=step, values=values)
         self._bar.update(
@@ -214,6 +229,7 @@ class _TerminalDisplay(_Display):
             self._bar.update(self._task, description=what or "train")
 
     def line(self, text: str) -> None:
+        self._bar.refresh()
         self._bar.console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def close(self) -> None:

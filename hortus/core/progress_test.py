@@ -81,7 +81,7 @@ def test_evaluations_have_a_line_of_their_own():
 
 def test_many_metrics_are_cut():
     progress, stream = plain()
-    progress.say("begin")
+    progress.evaluating(7)
     progress.evaluated(7, {f"m{i}": i for i in range(20)}, 1.0)
     assert "m7=7 (12 more) seconds" in stream.getvalue()
 
@@ -116,6 +116,12 @@ def test_a_terminal_gets_a_live_line_and_is_left_as_it_was():
     # The cursor was hidden, and the last word about it is that it is shown.
     assert "\x1b[?25l" in shown
     assert shown.rfind("\x1b[?25h") > shown.rfind("\x1b[?25l")
+
+
+def test_a_message_before_the_start_opens_no_live_line():
+    stream = io.StringIO()
+    Progress(stream=stream, terminal=True).say("hello")
+    assert stream.getvalue() == "hello\n"
 
 
 def test_stop_may_come_twice_and_before_anything():

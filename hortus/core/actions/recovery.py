@@ -99,7 +99,7 @@ class Recovery(Action):
 
     def _advice(self) -> str:
         if self.trials:
-            return f"It went back to a checkpoint {self.trials} times without success."
+            return f"Going back to a checkpoint has not helped (trials: {self.trials})."
         return (
             "Set trainer.recovery_max_trials to go back to the last checkpoint instead, or lower "
             "the learning rate."
