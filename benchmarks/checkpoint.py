@@ -3,8 +3,8 @@
     KERAS_BACKEND=tensorflow python benchmarks/checkpoint.py [--directory DIR] [--runs N]
 
 "blocks" is what training waits for: the time `save` takes to return. "commit" is the time until the
-checkpoint is on the disk, flushed. "restore" reads, verifies and assigns. "written and read plainly"
-is the same data through one NumPy array, flushed too: what the disk and the memory allow.
+checkpoint is on the disk, flushed. "restore" reads, verifies and assigns. The same bytes through
+one NumPy array, copied, written and flushed, and read, show what memory and disk allow.
 """
 
 import argparse

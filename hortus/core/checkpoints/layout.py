@@ -45,6 +45,13 @@ def lay_out(items: Mapping[str, Any]) -> Layout:
         TypeError: something is of no kind that can be saved.
     """
     layout = Layout()
+    for item, value in items.items():
+        layout.kinds[item] = _kind(value)
+        for path, part in _others(item, value):
+            if _has(part, "get_state", "set_state"):
+                layout.states[path] = part
+            if _has(part, "save_files", "load_files"):
+                layout.files[path] = part
     by_id: dict[int, str] = {}
     # Optimizers come last, as their slots are named after the weights.
     for item in sorted(items, key=lambda name: _holds_optimizer(items[name])):
@@ -55,13 +62,6 @@ def lay_out(items: Mapping[str, Any]) -> Layout:
                 layout.variables[full] = named
             else:
                 layout.aliases[full] = first
-    for item, value in items.items():
-        layout.kinds[item] = _kind(value)
-        for path, part in _others(item, value):
-            if _has(part, "get_state", "set_state"):
-                layout.states[path] = part
-            if _has(part, "save_files", "load_files"):
-                layout.files[path] = part
     # The model's modules are those that count, should another item have some of the same name.
     for item in sorted(items, key=lambda name: name != "model"):
         for module, value in module_items(items[item]).items():

@@ -70,7 +70,8 @@ class LoadReport:
         else:
             groups = collections.Counter(_group(row.name) for row in self.loaded)
             for group, count in groups.items():
-                table.append(("loaded", f"{group} ({count} variables)", "", ""))
+                noun = "variable" if count == 1 else "variables"
+                table.append(("loaded", f"{group} ({count} {noun})", "", ""))
         for what, rows in (
             ("skipped, other shape", self.skipped),
             ("missing in the file", self.missing),

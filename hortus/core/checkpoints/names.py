@@ -131,7 +131,7 @@ def children(
             yield (_part(str(key)),), item[key]
     elif isinstance(item, (list, tuple)):
         yield from _elements(item)
-    elif is_root:
+    elif is_root and hasattr(item, "__dict__"):
         for name, child in _attributes(item, frozenset()):
             yield (name,), child
 

@@ -16,7 +16,7 @@ def read(variable: Any) -> np.ndarray:
     operation for such variables: every host has to read them, in the same order.
     """
     # `keras.ops.convert_to_numpy` would copy what TensorFlow has copied already.
-    value = np.asarray(variable.value)
+    value = np.asarray(variable.numpy())
     # JAX gives read-only views of its own memory, which the next training loop reuses.
     return value if value.flags.owndata and value.flags.writeable else np.array(value)
 

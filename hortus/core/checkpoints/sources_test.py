@@ -1,0 +1,76 @@
+import os
+
+import keras
+import pytest
+
+from hortus.core.checkpoints import errors, store
+from hortus.core.checkpoints.checkpoint import Checkpoint
+from hortus.core.checkpoints.sources import open_source
+
+
+def layer():
+    dense = keras.layers.Dense(2)
+    dense.build((None, 3))
+    return dense
+
+
+def save(folder, *steps):
+    return [Checkpoint(model=layer()).save(folder / f"ckpt-{step}", step) for step in steps]
+
+
+def test_a_run_gives_its_newest_whole_checkpoint(tmp_path):
+    _, older, newest = save(tmp_path, 1, 2, 3)
+    assert open_source(tmp_path).path == newest
+    os.truncate(os.path.join(newest, store.WEIGHTS), 20)
+    with pytest.warns(errors.CheckpointWarning, match="damaged"):
+        assert open_source(tmp_path).path == older
+
+
+def test_a_damaged_checkpoint_that_is_named_is_an_error(tmp_path):
+    _, newest = save(tmp_path, 1, 2)
+    os.truncate(os.path.join(newest, store.WEIGHTS), 20)
+    with pytest.raises(errors.CorruptCheckpointError, match="ckpt-2"):
+        open_source(newest)
+
+
+def test_only_weights_have_names(tmp_path):
+    dense = layer()
+    optimizer = keras.optimizers.SGD(0.1)
+    path = Checkpoint(model=dense, optimizer=optimizer).save(tmp_path / "a")
+    source = open_source(path)
+    assert set(source.names) == {"model/kernel", "model/bias"}
+    assert source.layers == ("model",)
+
+
+def test_the_weights_in_a_checkpoint_are_checked_with_its_manifest(tmp_path):
+    (path,) = save(tmp_path, 1)
+    file = os.path.join(path, store.WEIGHTS)
+    with open(file, "rb") as opened:
+        whole = opened.read()
+    with open(file, "wb") as opened:
+        opened.write(whole[:-1] + bytes([whole[-1] ^ 1]))
+    with pytest.raises(errors.CorruptCheckpointError, match="was changed"):
+        open_source(file)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("ckpt-11", r"no checkpoint at .*ckpt-11.*Did you mean ckpt-1"),
+        ("nowhere/ckpt-1", r"nowhere does not exist"),
+        ("empty", r"The folder holds nothing; expected manifest\.json"),
+        ("gs://bucket/ckpt-1", r"not in a local or mounted"),
+    ],
+)
+def test_what_is_no_checkpoint_is_told(tmp_path, name, message):
+    save(tmp_path, 1)
+    (tmp_path / "empty").mkdir()
+    path = name if "://" in name else tmp_path / name
+    with pytest.raises(errors.CheckpointError, match=message):
+        open_source(path)
+
+
+def test_a_file_of_another_kind_is_told(tmp_path):
+    (tmp_path / "model.h5").write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(100))
+    with pytest.raises(errors.CheckpointError, match="no safetensors file"):
+        open_source(tmp_path / "model.h5")
