@@ -156,7 +156,7 @@ def _from_graph(
         unused = [f"{path} {shape}" for path, shape in match.unused(node).items()]
         raise CheckpointError(
             f"cannot match {module_name} with the TensorFlow checkpoint {graph.bundle.prefix}: "
-            "names differ, and order and shapes leave more than one way.\n"
+            "names differ, and order and shapes do not settle it.\n"
             f"  Of the model, {len(lost)} of {len(weights)} weights found no value: "
             f"{_some(lost)}\n"
             f"  Of the checkpoint, not used: {_some(unused)}\n"
