@@ -30,6 +30,7 @@ $(STAMP): pyproject.toml
 	@echo "Installing hortus[$(EXTRAS)] into $(VENV), a few minutes the first time"
 	@set -o pipefail; $(BIN)/python -m pip install --disable-pip-version-check -e '.[$(EXTRAS)]' \
 		| grep --line-buffered -E '^ *(Downloading|Installing build)' || test $${PIPESTATUS[0]} -eq 0
+	@$(BIN)/python -m compileall -q hortus  # so that the first command is as quick as the next
 	@touch $@
 	@echo "Installed: try $(BIN)/hortus --help"
 

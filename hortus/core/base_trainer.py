@@ -272,6 +272,9 @@ class Trainer:
         finally:
             self._swap_averages(back=True)
 
+    def poll(self) -> None:
+        """Called before each batch of an evaluation; a controller leaves it here on a signal."""
+
     def _evaluate(self, num_steps: int) -> Any:
         if "eval" not in self._compiled:
             eagerly = not self.config.trainer.eval_tf_function
@@ -279,6 +282,7 @@ class Trainer:
         feed = self.engine.feed(self.validation_dataset, is_training=False)
         aggregated = None
         for done in itertools.count() if num_steps < 0 else range(num_steps):
+            self.poll()
             try:
                 logs = self._compiled["eval"](feed)
             except StopIteration:

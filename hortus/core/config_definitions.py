@@ -300,9 +300,8 @@ class TaskConfig(hyperparams.Config):
     """Examples to evaluate on."""
     name: Optional[str] = None
     """Name of the task in logs."""
-    differential_privacy_config: Optional[DifferentialPrivacyConfig] = hyperparams.inert(
-        None, "differentially private training is not there yet"
-    )
+    differential_privacy_config: Optional[DifferentialPrivacyConfig] = None
+    """Clips gradients and adds noise to them, for differential privacy; null for neither."""
     allow_image_summary: bool = False
     """Whether evaluation writes pictures for TensorBoard, where the task can draw."""
 
