@@ -1,12 +1,13 @@
 """What happens to configs here, case by case, against what the Model Garden was seen to do.
 
-`SAME` cases must give the recorded result, or an error of the recorded type. The others are listed
-in DIFFERENT with our outcome and the reason; docs/from_model_garden.md tells them to users.
+A case must give the recorded result, or an error of the recorded type, unless DIFFERENT has it with
+our outcome and the reason, which docs/from_model_garden.md tells to users.
 """
 
 import dataclasses
 import functools
 import json
+import pathlib
 from typing import Any, Callable, Optional
 
 import pytest
@@ -439,6 +440,12 @@ def test_the_same_happens(name, recorded):
         assert isinstance(caught.value, _ERRORS[expected["error_type"]])
     else:
         _assert_contains(json.loads(json.dumps(_CASES[name]())), expected["result"])
+
+
+@pytest.mark.parametrize("name", sorted(DIFFERENT))
+def test_users_are_told(name):
+    document = pathlib.Path(__file__).resolve().parent.parent / "docs" / "from_model_garden.md"
+    assert f"| {DIFFERENT[name].reason} |" in document.read_text("utf-8")
 
 
 @pytest.mark.parametrize("name", sorted(DIFFERENT))

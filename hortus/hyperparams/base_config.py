@@ -28,6 +28,7 @@ from hortus.hyperparams.origin import CODE, DEFAULT, Origin
 from hortus.hyperparams.path import Path, parse_path
 
 _MUTABLE = (list, dict, set)
+_SIMPLE = (str, int, float, bool, type(None))
 _ABSENT: Any = object()
 _C = TypeVar("_C", bound="Config")
 Restriction = Union[str, Callable[[Any], Union[str, bool, None]]]
@@ -206,7 +207,7 @@ class Config:
         for key, value in self.__dict__.items():
             if key == "_origins":
                 value = dict(value)
-            elif key != "_restrictions" and not isinstance(value, (str, int, float)):
+            elif key != "_restrictions" and type(value) not in _SIMPLE:
                 value = copy.deepcopy(value, memo)
             new.__dict__[key] = value
         return new
@@ -381,6 +382,8 @@ def _item(value: Any, part: Union[str, int]) -> Any:
 
 
 def _plain(value: Any) -> Any:
+    if type(value) in _SIMPLE:
+        return value
     if isinstance(value, Config):
         return value.as_dict()
     if isinstance(value, list):
