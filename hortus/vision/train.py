@@ -27,7 +27,7 @@ from hortus import engine, hyperparams
 from hortus.core import config_definitions as cfg
 from hortus.core import flags as hortus_flags
 from hortus.core import train_utils
-from hortus.vision import registry_imports  # noqa: F401
+from hortus.vision import registry_imports
 
 FLAGS = flags.FLAGS
 
@@ -71,6 +71,7 @@ def run(
     from hortus.core import distribute_utils, performance, task_factory, train_lib
     from hortus.vision import summary_manager
 
+    registry_imports.load_tasks()
     does_train = mode in train_lib.TRAIN_MODES
     performance.set_seed_and_determinism(runtime)
     performance.set_mixed_precision_policy(runtime.mixed_precision_dtype)

@@ -34,6 +34,7 @@ MODULES = (
 # Fields of ours that the existing system does not have, and why.
 EXTRA_FIELDS = {
     "skip_bad_records": "inputs can skip what cannot be read, and count it",
+    "class_weights": "the losses of rare classes can count more, in classification too",
     "weights": "video data can be mixed like all other data",
     "resnet_unet": "the backbone existed and could not be chosen",
 }

@@ -111,6 +111,8 @@ class Losses(hyperparams.Config):
     """Labels are class probabilities already, as mixup and CutMix make them."""
     use_binary_cross_entropy: bool = False
     """One sigmoid per class instead of a softmax."""
+    class_weights: list[float] | None = None
+    """Factor on the loss of each class, for rare ones; null for 1."""
 
     def check(self) -> Iterator[str]:
         yield from checks.fractions(self, "label_smoothing")
@@ -167,5 +169,9 @@ class ImageClassificationTask(cfg.TaskConfig):
         yield from super().check()
         if self.get("train_data.mixup_and_cutmix") and not self.get("losses.soft_labels"):
             yield "train_data.mixup_and_cutmix makes soft labels: set losses.soft_labels to true"
+        weights = self.get("losses.class_weights")
+        if weights is not None and len(weights) != self.get("model.num_classes"):
+            count = self.get("model.num_classes")
+            yield f"losses.class_weights must have one item per class ({count}), got {len(weights)}"
         if self.get("train_data.is_multilabel") != self.get("validation_data.is_multilabel"):
             yield "train_data.is_multilabel and validation_data.is_multilabel must be equal"

@@ -1,0 +1,162 @@
+"""The task of image classification."""
+
+from typing import Any, Optional
+
+import keras
+import numpy as np
+from absl import logging
+from keras import ops
+
+from hortus.core import base_task, task_factory
+from hortus.vision.configs import image_classification as configs
+from hortus.vision.dataloaders import classification_input
+from hortus.vision.evaluation import classification as metrics_lib
+from hortus.vision.losses import classification as losses
+from hortus.vision.modeling import factory
+from hortus.vision.visualization.confusion_matrix import draw_confusion_matrix
+
+_MAX_TABLE = 50
+"""Most classes for which accuracies are logged one by one."""
+
+
+@task_factory.register_task_cls(configs.ImageClassificationTask)
+class ImageClassificationTask(base_task.Task):
+    """Which class does the image show, or which classes."""
+
+    task_config: configs.ImageClassificationTask
+    _confusion: Optional[metrics_lib.ConfusionMatrix] = None
+    _class_names: tuple[str, ...] = ()
+
+    # ---- model ------------------------------------------------------------------------------
+
+    def build_model(self) -> keras.Model:
+        config = self.task_config
+        input_specs = keras.layers.InputSpec(shape=[None, *config.model.input_size])
+        decay = config.losses.l2_weight_decay
+        # Half of it, so that its gradient is the decay times the weight.
+        regularizer = keras.regularizers.L2(decay / 2) if decay else None
+        model = factory.build_classification_model(input_specs, config.model, regularizer)
+        if config.freeze_backbone:
+            model.backbone.trainable = False
+        return model
+
+    # ---- data -------------------------------------------------------------------------------
+
+    def build_inputs(self, params: configs.DataConfig, input_context: Optional[Any] = None) -> Any:
+        config = self.task_config.model
+        info = classification_input.describe(params)
+        if info.class_names:
+            self._check_classes(info.class_names, params)
+        return classification_input.build_dataset(
+            params, config.input_size[:2], config.num_classes, input_context
+        )
+
+    def _check_classes(self, names: tuple[str, ...], params: configs.DataConfig) -> None:
+        if self._class_names and names != self._class_names:
+            raise classification_input.DataError(
+                f"{params.input_path}: the classes {', '.join(names)} are not those of the other "
+                f"data: {', '.join(self._class_names)}"
+            )
+        self._class_names = names
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """Names of the classes, as far as the data that was read tells them."""
+        return self._class_names
+
+    # ---- loss and metrics -------------------------------------------------------------------
+
+    @property
+    def _is_multilabel(self) -> bool:
+        return self.task_config.train_data.is_multilabel
+
+    def _label_vectors(self, labels: Any) -> Any:
+        """Labels as the loss and the metrics want them."""
+        config = self.task_config
+        wants_vectors = config.losses.one_hot or config.losses.soft_labels
+        if self._is_multilabel or not wants_vectors or len(labels.shape) > 1:
+            return labels
+        return ops.one_hot(labels, config.model.num_classes)
+
+    def build_losses(
+        self, labels: Any, model_outputs: Any, aux_losses: Optional[Any] = None
+    ) -> Any:
+        config = self.task_config.losses
+        smoothing = config.label_smoothing
+        options = {"class_weights": config.class_weights}
+        if self._is_multilabel:
+            # The mean over classes times their number: the sum over the classes of an image.
+            loss = losses.sigmoid_loss(labels, model_outputs, smoothing, **options)
+            loss = loss * self.task_config.model.num_classes
+        elif config.use_binary_cross_entropy:
+            loss = losses.sigmoid_loss(labels, model_outputs, smoothing, **options)
+        else:
+            loss = losses.softmax_loss(labels, model_outputs, smoothing, **options)
+        return base_task.add_losses(loss * config.loss_weight, aux_losses)
+
+    def build_metrics(self, training: bool = True) -> list[keras.metrics.Metric]:
+        config = self.task_config
+        if self._is_multilabel:
+            return [] if training else metrics_lib.multi_label_metrics(config.model.num_classes)
+        evaluation = config.evaluation
+        return metrics_lib.single_label_metrics(
+            has_class_numbers=not (config.losses.one_hot or config.losses.soft_labels),
+            top_k=evaluation.top_k,
+            thresholds=evaluation.precision_and_recall_thresholds,
+            num_classes=config.model.num_classes,
+            per_class=evaluation.report_per_class_precision_and_recall and not training,
+        )
+
+    # ---- steps ------------------------------------------------------------------------------
+
+    def train_step(
+        self, inputs: Any, model: keras.Model, optimizer: Any, metrics: Any = None
+    ) -> dict[str, Any]:
+        images, labels = inputs
+        return super().train_step((images, self._label_vectors(labels)), model, optimizer, metrics)
+
+    def validation_step(
+        self, inputs: Any, model: keras.Model, metrics: Any = None
+    ) -> dict[str, Any]:
+        images, labels = inputs
+        outputs = base_task.ops_in_float32(self.inference_step(images, model))
+        vectors = self._label_vectors(labels)
+        self.process_metrics(metrics or [], vectors, outputs)
+        logs = {self.loss: self.build_losses(vectors, outputs, aux_losses=model.losses)}
+        if not self._is_multilabel:
+            classes = labels if len(labels.shape) == 1 else ops.argmax(labels, axis=-1)
+            logs["classes"] = ops.cast(classes, "int32")
+            logs["predictions"] = ops.cast(ops.argmax(outputs, axis=-1), "int32")
+        return logs
+
+    def process_metrics(self, metrics: Any, labels: Any, model_outputs: Any, **kwargs: Any) -> None:
+        # Thresholds are about probabilities; accuracies are the same for both.
+        scores = model_outputs if self._is_multilabel else ops.softmax(model_outputs)
+        super().process_metrics(metrics, labels, scores, **kwargs)
+
+    # ---- evaluation in Python ---------------------------------------------------------------
+
+    def aggregate_logs(self, state: Any, step_outputs: dict[str, Any]) -> Any:
+        if "classes" not in step_outputs:
+            return None
+        if state is None:
+            count = self.task_config.model.num_classes
+            names = list(self._class_names)
+            names += [str(index) for index in range(len(names), count)]
+            state = metrics_lib.ConfusionMatrix(count, names)
+        state.update_state(step_outputs["classes"], step_outputs["predictions"])
+        return state
+
+    def reduce_aggregated_logs(
+        self, aggregated_logs: Any, global_step: Optional[int] = None
+    ) -> dict[str, Any]:
+        accuracies = aggregated_logs.per_class_accuracy()
+        if len(accuracies) <= _MAX_TABLE:
+            width = max(map(len, accuracies), default=0)
+            lines = [f"  {name:<{width}}  {value:6.1%}" for name, value in accuracies.items()]
+            logging.info("Accuracy by class:\n%s", "\n".join(lines))
+        if not self.task_config.allow_image_summary:
+            return {}
+        counts = aggregated_logs.result()
+        picture = draw_confusion_matrix(counts, aggregated_logs.class_names)
+        return {"image/confusion_matrix": np.asarray(picture)[None]}
