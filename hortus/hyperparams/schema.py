@@ -177,14 +177,14 @@ def _or_null(schema: dict[str, Any]) -> dict[str, Any]:
     """The schema with null as one more value; in place, as an editor explains `anyOf` badly."""
     if "$ref" in schema or not schema:
         return schema  # a config may be null anyway
+    if "const" in schema or not {"type", "enum"} & schema.keys():
+        return {"anyOf": [*schema.get("anyOf", [schema]), {"type": "null"}]}
     schema = dict(schema)
     if "enum" in schema:
         schema["enum"] = [*schema["enum"], None]
     if "type" in schema:
         kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
         schema["type"] = [*kinds, "null"]
-    elif "enum" not in schema:
-        schema = {"anyOf": [*schema.get("anyOf", [schema]), {"type": "null"}]}
     return schema
 
 
