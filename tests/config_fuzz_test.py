@@ -1,28 +1,34 @@
-"""Damaged config files: each gives a valid config or a ConfigError, never another exception.
+"""Damaged overrides: each gives a valid config or a ConfigError, never another exception.
 
-The files are real ones, damaged as people and editors damage them: bytes, lines and words are lost,
-doubled, moved or replaced. Each input follows from the seed and its number alone.
+Real YAML files, and the same as JSON and as flags, are damaged as people and editors damage them:
+bytes, lines, words and numbers are lost, doubled, moved or replaced. Each input follows from the
+seed and its number alone.
 """
 
 import copy
+import functools
 import json
 import os
 import pathlib
 import random
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
 from hortus import hyperparams
 from hortus.core import exp_factory
+from hortus.hyperparams.yaml_text import read_yaml
 from hortus.testing import reference
 from hortus.vision import registry_imports  # noqa: F401
 
 SEED = 20_240_817
 CHUNKS = 5
-INPUTS = 10_000
+YAML_INPUTS = 10_000
+INPUTS = 12_000
+"""All of them; those after the YAML files are JSON files and flags."""
 
 EXPERIMENTS = {
     "image_classification": "resnet_imagenet",
@@ -162,6 +168,27 @@ def _sections(text: bytes) -> list[bytes]:
     return sections or [text]
 
 
+@functools.cache
+def _as_json(text: bytes) -> bytes:
+    values, _ = read_yaml(text.decode(), hyperparams.Origin("f"), with_lines=True)
+    return json.dumps(values, indent=1).encode()
+
+
+@functools.cache
+def _as_flag(text: bytes) -> bytes:
+    """`a.b=1,c=[2, 3]`."""
+    values, _ = read_yaml(text.decode(), hyperparams.Origin("f"), with_lines=True)
+
+    def parts(path: str, value: Any) -> Iterator[str]:
+        if isinstance(value, dict):
+            for key, inner in value.items():
+                yield from parts(f"{path}.{key}" if path else key, inner)
+        else:
+            yield f"{path}={json.dumps(value)}"
+
+    return ",".join(parts("", values)).encode()
+
+
 # ---- the test -------------------------------------------------------------------------------
 
 
@@ -178,8 +205,16 @@ def pristine() -> Callable[[str], hyperparams.Config]:
     return get
 
 
-def _load(config: hyperparams.Config, path: str) -> None:
-    config.override(hyperparams.load_overrides(path))
+def _load(config: hyperparams.Config, content: bytes, notation: str, folder: str) -> None:
+    if notation == "flag":
+        # What is not UTF-8 in an argument reaches Python like this.
+        text = content.decode("utf-8", "surrogateescape")
+        config.override(hyperparams.parse_overrides(text, "--params_override"))
+    else:
+        path = os.path.join(folder, f"damaged.{notation}")
+        with open(path, "wb") as file:
+            file.write(content)
+        config.override(hyperparams.load_overrides(path))
     config.validate()
 
 
@@ -187,26 +222,26 @@ def _load(config: hyperparams.Config, path: str) -> None:
 def test_damaged_files_give_a_config_or_a_config_error(chunk, pristine, tmp_path):
     files = _files()
     sections = [(experiment, part) for experiment, text in files for part in _sections(text)]
-    path = str(tmp_path / "damaged.yaml")
     outcomes = {"valid": 0, "refused": 0}
     for number in range(chunk, INPUTS, CHUNKS):
         rng = random.Random(f"{SEED}/{number}")
         experiment, text = rng.choice(files if number % 20 == 0 else sections)
+        notation = "yaml" if number < YAML_INPUTS else rng.choice(("json", "flag"))
+        if notation != "yaml":
+            text = (_as_json if notation == "json" else _as_flag)(text)
         content = damaged(text, rng)
-        with open(path, "wb") as file:
-            file.write(content)
         config = pristine(experiment)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", hyperparams.ConfigWarning)
             try:
-                _load(config, path)
+                _load(config, content, notation, str(tmp_path))
                 plain = config.as_dict()
             except hyperparams.ConfigError:
                 outcomes["refused"] += 1
                 continue
             except Exception as error:
-                message = f"input {number} of seed {SEED} for {experiment}: {error!r}\n{content!r}"
-                raise AssertionError(message) from error
+                where = f"input {number} of seed {SEED}, {notation} for {experiment}"
+                raise AssertionError(f"{where}: {error!r}\n{content!r}") from error
             outcomes["valid"] += 1
             if outcomes["valid"] % 50 == 0:  # what was taken can be written and read again
                 again = pristine(experiment)

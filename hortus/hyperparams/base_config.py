@@ -106,7 +106,8 @@ class Config:
     ) -> None:
         type(self)._fields()
         if restrictions:
-            self.__dict__["_restrictions"] = tuple(restrictions)
+            rules = (restrictions,) if isinstance(restrictions, str) else tuple(restrictions)
+            self.__dict__["_restrictions"] = rules
         if default_params is not None:
             if not isinstance(default_params, Mapping):
                 raise ConfigError(
@@ -153,7 +154,11 @@ class Config:
             self.__dict__["_extras"] = (*self._extras, key)
         self.__dict__[key] = value
         if self._ready or origin is not CODE:
-            self.__dict__.setdefault("_origins", {})[key] = origin
+            self._mark(key, origin)
+
+    def _mark(self, key: str, origin: Origin) -> None:
+        # A new mapping, as a shallow copy of this config may share the old one.
+        self.__dict__["_origins"] = {**self._origins, key: origin}
 
     def __setattr__(self, key: str, value: Any) -> None:
         spec = type(self)._fields().get(key)
@@ -205,11 +210,8 @@ class Config:
         new = object.__new__(type(self))
         memo[id(self)] = new
         for key, value in self.__dict__.items():
-            if key == "_origins":
-                value = dict(value)
-            elif key != "_restrictions" and type(value) not in _SIMPLE:
-                value = copy.deepcopy(value, memo)
-            new.__dict__[key] = value
+            is_shared = type(value) in _SIMPLE or key in ("_origins", "_restrictions")
+            new.__dict__[key] = value if is_shared else copy.deepcopy(value, memo)
         return new
 
     # ---- reading ----------------------------------------------------------------------------
@@ -264,7 +266,7 @@ class Config:
                     child.stamp(origin)
             known = self._origins.get(key)
             if known == CODE or (known is None and value != usual):
-                self.__dict__.setdefault("_origins", {})[key] = origin
+                self._mark(key, origin)
 
     # ---- changing ---------------------------------------------------------------------------
 

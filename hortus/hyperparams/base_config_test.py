@@ -345,6 +345,16 @@ def test_a_copy_keeps_values_and_origins_and_is_independent(overridden, copied):
     assert str(tree.origin("made.size")) == "--params_override"
 
 
+def test_a_shallow_copy_has_its_own_fields_and_origins():
+    tree = Tree()
+    tree.name = "elm"
+    new = copy.copy(tree)
+    new.override(parse_overrides("name=ash", "--flag"))
+    assert (tree.name, str(tree.origin("name"))) == ("elm", "code")
+    assert (new.name, str(new.origin("name"))) == ("ash", "--flag")
+    assert new.made is tree.made
+
+
 def test_an_origin_of_nothing_is_an_error():
     for path in ("nope", "made.nope", "leaves[4].size", ""):
         with pytest.raises(errors.UnknownKeyError, match="no such field"):
@@ -476,6 +486,10 @@ def test_a_nested_config_brings_its_own_restrictions():
     tree = Tree(made=Leaf(restrictions=["size == 2"]))
     with pytest.raises(errors.RestrictionError, match=r"^made: 'size == 2' does not hold"):
         tree.validate()
+
+
+def test_a_single_rule_need_not_be_a_list():
+    assert Tree(restrictions="made.size < 5").restrictions == ("made.size < 5",)
 
 
 def test_a_valid_config_passes():

@@ -42,6 +42,8 @@ def load_overrides(file_path: Union[str, "os.PathLike[str]"]) -> Overrides:
         ConfigError: there is no such file, or it cannot be read; names file and line.
     """
     name = os.fspath(file_path)
+    if "://" in name:
+        raise ConfigError(f"{name}: only files of this machine are read; copy it here first")
     try:
         with open(name, encoding="utf-8-sig") as file:
             text = file.read(_MAX_CHARACTERS + 1)

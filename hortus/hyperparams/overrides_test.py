@@ -113,6 +113,11 @@ def test_a_folder_or_a_forbidden_file_is_an_error(write, tmp_path):
             overrides.load_overrides(path)
 
 
+def test_a_remote_file_is_an_error_that_says_what_to_do():
+    with pytest.raises(errors.ConfigError, match=r"^gs://bucket/a\.yaml: .* copy it here first"):
+        overrides.load_overrides("gs://bucket/a.yaml")
+
+
 def test_json_is_read_as_json(write):
     text = '{\t"name": "a: b # c",\n\t"rate": 1e2, "sizes": [1,\t2]}'
     tree = Tree()
