@@ -6,8 +6,8 @@ from typing import Any
 
 import keras
 
-from hortus.vision.modeling.layers.block import fresh_initializer
 from hortus.vision.modeling.layers.configurable import Configurable
+from hortus.vision.modeling.layers.conv_norm_act import ConvNormAct
 from hortus.vision.modeling.layers.norm_act import NormAct
 
 IMAGES = keras.layers.InputSpec(shape=(None, None, None, 3))
@@ -80,18 +80,8 @@ class Backbone(FunctionalModel):
     def _conv_norm_act(
         self, x: Any, filters: int, kernel_size: int, strides: int, *, name: str
     ) -> Any:
-        x = keras.layers.Conv2D(
-            filters,
-            kernel_size,
-            strides=strides,
-            padding="same",
-            use_bias=False,
-            kernel_initializer=fresh_initializer(self.kernel_initializer),
-            kernel_regularizer=self.kernel_regularizer,
-            name=f"{name}_conv",
-        )(x)
-        x = self.norm_act.norm(name=f"{name}_norm")(x)
-        return self.norm_act.activation(name=f"{name}_activation")(x)
+        layer = ConvNormAct(filters, kernel_size, strides, name=name, **self._layer_arguments())
+        return layer(x)
 
 
 def image_input(input_specs: keras.layers.InputSpec) -> Any:

@@ -15,7 +15,10 @@ _BUILDERS = registry.Registry("backbone")
 # Our own backbones, by key, and the module that registers each: only what is used is imported.
 _MODULES = {
     "dilated_resnet": "dilated_resnet",
+    "mobilenet": "mobilenet",
     "resnet": "resnet",
+    "spinenet": "spinenet",
+    "spinenet_mobile": "spinenet_mobile",
 }
 
 

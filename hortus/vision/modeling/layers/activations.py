@@ -29,9 +29,15 @@ def squared_relu(x: Any) -> Any:
     return ops.square(ops.relu(x))
 
 
+@register_activation("hard_sigmoid")
+@keras.saving.register_keras_serializable(package="Hortus")
+def hard_sigmoid(x: Any) -> Any:
+    """A sigmoid of straight lines, of the rounded slope that mobile networks were trained with."""
+    return ops.relu6(x + 3.0) * 0.16667
+
+
 for _name, _activation in {
     "gelu": keras.activations.gelu,
-    "hard_sigmoid": keras.activations.hard_sigmoid,
     "hard_swish": keras.activations.hard_silu,
     "identity": keras.activations.linear,
     "leaky_relu": keras.activations.leaky_relu,

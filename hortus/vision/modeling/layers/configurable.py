@@ -30,7 +30,7 @@ def _argument_names(cls: type) -> list[str]:
     parameters = [
         parameter
         for parent in cls.__mro__
-        if issubclass(parent, Configurable) and parent is not Configurable
+        if issubclass(parent, Configurable) and "__init__" in vars(parent)
         for parameter in inspect.signature(parent.__init__).parameters.values()
     ]
     named = [p.name for p in parameters if p.kind is not inspect.Parameter.VAR_KEYWORD]

@@ -19,7 +19,7 @@ X = np.array([-4.0, -1.0, 0.0, 0.5, 2.0, 7.0], "float32")
         ("swish", X / (1 + np.exp(-X))),
         ("simple_swish", X / (1 + np.exp(-X))),
         ("hard_swish", X * np.clip(X + 3, 0, 6) / 6),
-        ("hard_sigmoid", np.clip(X + 3, 0, 6) / 6),
+        ("hard_sigmoid", np.clip(X + 3, 0, 6) * 0.16667),
         ("gelu", [x / 2 * (1 + math.erf(x / math.sqrt(2))) for x in X]),
         ("leaky_relu", np.where(X < 0, 0.2 * X, X)),
         ("mish", X * np.tanh(np.log1p(np.exp(X)))),

@@ -1,0 +1,32 @@
+"""All backbones through the contract of `hortus.testing.backbones`, by their smallest models."""
+
+import pytest
+
+from hortus.testing import backbones as testing
+from hortus.vision.configs import backbones as backbone_configs
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings"),
+    [
+        ("resnet", {"model_id": 10, "se_ratio": 0.25, "stochastic_depth_drop_rate": 0.2}),
+        ("dilated_resnet", {"model_id": 50, "output_stride": 8}),
+        (
+            "mobilenet",
+            {
+                "model_id": "MobileNetV2",
+                "filter_size_scale": 0.35,
+                "output_stride": 16,
+                "output_intermediate_endpoints": True,
+                "stochastic_depth_drop_rate": 0.1,
+            },
+        ),
+        ("mobilenet", {"model_id": "MobileNetV1", "filter_size_scale": 0.35}),
+        ("mobilenet", {"model_id": "MobileNetV3Small", "filter_size_scale": 0.35}),
+        ("mobilenet", {"model_id": "MobileNetV4HybridMedium", "filter_size_scale": 0.35}),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_contract(kind, settings, tmp_path):
+    config = backbone_configs.Backbone({"type": kind, kind: settings})
+    testing.check(config, tmp_path)
