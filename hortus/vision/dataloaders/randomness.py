@@ -6,11 +6,16 @@ sees what it would have seen.
 """
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import tensorflow as tf
 
+Seed: TypeAlias = tf.Tensor | Sequence[int] | None
+"""Two integers that determine everything random in a function; None draws new ones."""
+Number: TypeAlias = tf.Tensor | float
 
-def make_seed(seed: tf.Tensor | Sequence[int] | None = None) -> tf.Tensor:
+
+def make_seed(seed: Seed = None) -> tf.Tensor:
     """Returns `seed` as int64 [2]; None draws one from TensorFlow's generator."""
     if seed is None:
         return tf.random.uniform([2], tf.int64.min, tf.int64.max, tf.int64)
@@ -24,7 +29,7 @@ class Rng:
     loop of TensorFlow's gives the same numbers in each turn: draw a vector before the loop instead.
     """
 
-    def __init__(self, seed: tf.Tensor | Sequence[int] | None = None):
+    def __init__(self, seed: Seed = None):
         self._seed = make_seed(seed)
         self._draws = 0
 
@@ -34,20 +39,22 @@ class Rng:
         # A stream of its own for each draw: nested generators cannot meet, as each level is hashed.
         return tf.random.fold_in(self._seed, tf.constant(self._draws, tf.int64))
 
-    def uniform(self, low=0.0, high=1.0, shape: Sequence[int] = ()) -> tf.Tensor:
+    def uniform(
+        self, low: Number = 0.0, high: Number = 1.0, shape: Sequence[int] = ()
+    ) -> tf.Tensor:
         """Numbers in [low, high), float32."""
         draw = tf.random.stateless_uniform(shape, self.seed())
         return low + draw * (high - low)
 
-    def integer(self, low, high) -> tf.Tensor:
+    def integer(self, low: tf.Tensor | int, high: tf.Tensor | int) -> tf.Tensor:
         """One of low, ..., high - 1, int32."""
         return tf.random.stateless_uniform([], self.seed(), low, high, tf.int32)
 
-    def normal(self, stddev=1.0, shape: Sequence[int] = ()) -> tf.Tensor:
+    def normal(self, stddev: Number = 1.0, shape: Sequence[int] = ()) -> tf.Tensor:
         """Normally distributed numbers around 0, float32."""
         return tf.random.stateless_normal(shape, self.seed(), stddev=stddev)
 
-    def chance(self, probability) -> tf.Tensor:
+    def chance(self, probability: Number) -> tf.Tensor:
         """True with this probability, 0 to 1."""
         return self.uniform() < probability
 

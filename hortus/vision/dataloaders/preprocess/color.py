@@ -2,21 +2,21 @@
 
 import tensorflow as tf
 
-from hortus.vision.dataloaders.randomness import Rng
+from hortus.vision.dataloaders.randomness import Rng, Seed
 
 
-def random_brightness(image: tf.Tensor, brightness: float = 0.0, seed=None) -> tf.Tensor:
+def random_brightness(image: tf.Tensor, brightness: float = 0.0, seed: Seed = None) -> tf.Tensor:
     """Multiplies the image by a random factor in 1 - brightness .. 1 + brightness."""
     return _blend(tf.zeros_like(image), image, _factor(brightness, Rng(seed)))
 
 
-def random_contrast(image: tf.Tensor, contrast: float = 0.0, seed=None) -> tf.Tensor:
+def random_contrast(image: tf.Tensor, contrast: float = 0.0, seed: Seed = None) -> tf.Tensor:
     """Moves the image away from, or towards, its mean grey, by such a factor."""
     grey = tf.reduce_mean(tf.image.rgb_to_grayscale(tf.cast(image, tf.float32)))
     return _blend(tf.round(grey), image, _factor(contrast, Rng(seed)))
 
 
-def random_saturation(image: tf.Tensor, saturation: float = 0.0, seed=None) -> tf.Tensor:
+def random_saturation(image: tf.Tensor, saturation: float = 0.0, seed: Seed = None) -> tf.Tensor:
     """Moves the image away from, or towards, its grey version, by such a factor."""
     return _blend(tf.image.rgb_to_grayscale(image), image, _factor(saturation, Rng(seed)))
 
@@ -26,7 +26,7 @@ def color_jitter(
     brightness: float = 0.0,
     contrast: float = 0.0,
     saturation: float = 0.0,
-    seed=None,
+    seed: Seed = None,
 ) -> tf.Tensor:
     """Changes brightness, contrast and saturation, each by up to its share, 0 to 1; 0 leaves it."""
     rng = Rng(seed)
@@ -44,7 +44,7 @@ def random_jpeg_quality(
     min_quality: int = 20,
     max_quality: int = 100,
     prob_to_apply: float = 0.6,
-    seed=None,
+    seed: Seed = None,
 ) -> tf.Tensor:
     """Encodes a uint8 image as a JPEG of random quality and decodes it again, now and then.
 

@@ -1,10 +1,10 @@
 """Crops of an image, and of an encoded image, where only the crop is decoded if it is a JPEG."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
-from hortus.vision.dataloaders.randomness import make_seed
+from hortus.vision.dataloaders.randomness import Seed, make_seed
 
 CENTER_CROP_FRACTION = 0.875
 
@@ -29,7 +29,7 @@ def random_crop_image(
     aspect_ratio_range: Sequence[float] = (3.0 / 4.0, 4.0 / 3.0),
     area_range: Sequence[float] = (0.08, 1.0),
     max_attempts: int = 10,
-    seed=None,
+    seed: Seed = None,
 ) -> tf.Tensor:
     """Cuts out a random rectangle.
 
@@ -58,7 +58,7 @@ def decode_and_random_crop(
     aspect_ratio_range: Sequence[float] = (3.0 / 4.0, 4.0 / 3.0),
     area_range: Sequence[float] = (0.08, 1.0),
     max_attempts: int = 10,
-    seed=None,
+    seed: Seed = None,
 ) -> tf.Tensor:
     """`random_crop_image` of an encoded image, uint8."""
     return _decode_and_crop(
@@ -68,7 +68,9 @@ def decode_and_random_crop(
     )
 
 
-def _decode_and_crop(image_bytes: tf.Tensor, choose_window, channels: int) -> tf.Tensor:
+def _decode_and_crop(
+    image_bytes: tf.Tensor, choose_window: Callable[[tf.Tensor], tf.Tensor], channels: int
+) -> tf.Tensor:
     """Decodes the window that is chosen by the image's size, (top, left, height, width)."""
 
     def jpeg() -> tf.Tensor:
@@ -98,7 +100,7 @@ def random_window(
     aspect_ratio_range: Sequence[float],
     area_range: Sequence[float],
     max_attempts: int,
-    seed=None,
+    seed: Seed = None,
 ) -> tf.Tensor:
     """The window (top, left, height, width) of `random_crop_image` in an image of this size."""
     begin, extent, _ = tf.image.stateless_sample_distorted_bounding_box(

@@ -1,17 +1,20 @@
 """Random mirroring of an image with its boxes and masks."""
 
+from collections.abc import Callable
+from typing import Any
+
 import tensorflow as tf
 
 from hortus.vision.dataloaders.preprocess import boxes as box_ops
 from hortus.vision.dataloaders.preprocess import masks as mask_ops
-from hortus.vision.dataloaders.randomness import Rng
+from hortus.vision.dataloaders.randomness import Rng, Seed
 
 
 def random_horizontal_flip(
     image: tf.Tensor,
     normalized_boxes: tf.Tensor | None = None,
     masks: tf.Tensor | None = None,
-    seed=None,
+    seed: Seed = None,
     prob: float = 0.5,
 ) -> tuple[tf.Tensor, tf.Tensor | None, tf.Tensor | None]:
     """Mirrors left to right with probability `prob`.
@@ -38,7 +41,7 @@ def random_vertical_flip(
     image: tf.Tensor,
     normalized_boxes: tf.Tensor | None = None,
     masks: tf.Tensor | None = None,
-    seed=None,
+    seed: Seed = None,
     prob: float = 0.5,
 ) -> tuple[tf.Tensor, tf.Tensor | None, tf.Tensor | None]:
     """Mirrors top to bottom with probability `prob`; otherwise like `random_horizontal_flip`."""
@@ -50,7 +53,12 @@ def random_vertical_flip(
     return _random_flip((image, normalized_boxes, masks), transforms, seed, prob)
 
 
-def _random_flip(values, transforms, seed, prob):
+def _random_flip(
+    values: tuple[tf.Tensor | None, ...],
+    transforms: tuple[Callable[[tf.Tensor], tf.Tensor], ...],
+    seed: Seed,
+    prob: float,
+) -> Any:
     given = [
         (value, flip) for value, flip in zip(values, transforms, strict=True) if value is not None
     ]

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from hortus.vision.dataloaders.randomness import Rng
+from hortus.vision.dataloaders.randomness import Rng, Seed
 
 
 def compute_padded_size(desired_size: Sequence[int], stride: int) -> list[int]:
@@ -24,7 +24,7 @@ def resize_and_crop_image(
     padded_size: Sequence[int] | tf.Tensor,
     aug_scale_min: float = 1.0,
     aug_scale_max: float = 1.0,
-    seed=None,
+    seed: Seed = None,
     method: str = "bilinear",
     keep_aspect_ratio: bool = True,
     centered_crop: bool = False,
@@ -72,7 +72,7 @@ def resize_and_crop_image_by_sides(
     padded_size: Sequence[int],
     aug_scale_min: float = 1.0,
     aug_scale_max: float = 1.0,
-    seed=None,
+    seed: Seed = None,
     method: str = "bilinear",
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Like `resize_and_crop_image`, with a size that turns with the image.
@@ -154,5 +154,7 @@ def _pad(image: tf.Tensor, padded_size: Sequence[int] | tf.Tensor) -> tf.Tensor:
     return padded
 
 
-def _image_info(image_size, desired_size, scale, offset) -> tf.Tensor:
+def _image_info(
+    image_size: tf.Tensor, desired_size: tf.Tensor, scale: tf.Tensor, offset: tf.Tensor
+) -> tf.Tensor:
     return tf.stack([image_size, desired_size, scale, tf.cast(offset, tf.float32)])

@@ -3,7 +3,7 @@
 import tensorflow as tf
 
 from hortus.vision.dataloaders.preprocess import crop
-from hortus.vision.dataloaders.randomness import Rng
+from hortus.vision.dataloaders.randomness import Rng, Seed
 
 
 def decode_frames(frames: tf.Tensor, channels: int = 3, image_format: str = "jpeg") -> tf.Tensor:
@@ -20,7 +20,7 @@ def decode_frames(frames: tf.Tensor, channels: int = 3, image_format: str = "jpe
 
 
 def sample_sequence(
-    sequence: tf.Tensor, num_steps: int, random: bool, stride: int = 1, seed=None
+    sequence: tf.Tensor, num_steps: int, random: bool, stride: int = 1, seed: Seed = None
 ) -> tf.Tensor:
     """Takes `num_steps` entries, `stride` apart, from the middle or from a random place.
 
@@ -49,7 +49,7 @@ def sample_linspace_sequence(
 
 
 def sample_segment_sequence(
-    sequence: tf.Tensor, num_frames: int, is_training: bool, seed=None
+    sequence: tf.Tensor, num_frames: int, is_training: bool, seed: Seed = None
 ) -> tf.Tensor:
     """Cuts the sequence into `num_frames` equal parts and takes one entry of each.
 
@@ -69,7 +69,7 @@ def crop_image(
     target_width: int,
     random: bool = False,
     num_crops: int = 1,
-    seed=None,
+    seed: Seed = None,
 ) -> tf.Tensor:
     """Cuts the same rectangle out of all frames.
 
@@ -122,7 +122,7 @@ def random_crop_resize(
     output_w: int,
     aspect_ratio: tuple[float, float] = (0.5, 2.0),
     area_range: tuple[float, float] = (0.49, 1.0),
-    seed=None,
+    seed: Seed = None,
 ) -> tf.Tensor:
     """Cuts the same random rectangle out of all frames and resizes it; keeps the type."""
     window = crop.random_window(tf.shape(frames)[1:3], aspect_ratio, area_range, 100, seed)
@@ -131,14 +131,14 @@ def random_crop_resize(
     return tf.cast(tf.image.resize(cropped, [output_h, output_w]), frames.dtype)
 
 
-def random_flip_left_right(frames: tf.Tensor, seed=None) -> tf.Tensor:
+def random_flip_left_right(frames: tf.Tensor, seed: Seed = None) -> tf.Tensor:
     """Mirrors all frames, or none, left to right."""
     return tf.cond(
         Rng(seed).chance(0.5), lambda: tf.reverse(frames, axis=[2]), lambda: tf.identity(frames)
     )
 
 
-def random_rotation(frames: tf.Tensor, seed=None) -> tf.Tensor:
+def random_rotation(frames: tf.Tensor, seed: Seed = None) -> tf.Tensor:
     """Turns all frames by the same multiple of 90 degrees; square frames keep their shape."""
     return tf.image.rot90(frames, Rng(seed).integer(0, 4))
 
