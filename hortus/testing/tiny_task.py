@@ -44,6 +44,8 @@ class TinyTaskConfig(cfg.TaskConfig):
     )
     explode_at: int = -1
     """The example whose loss is not finite, for tests of recovery; -1 for none."""
+    bright_example: int = -1
+    """An example so bright that its gradients overflow in float16; -1 for none."""
 
 
 @exp_factory.register_config_factory("tiny")
@@ -90,7 +92,8 @@ class TinyTask(base_task.Task):
             )(x)
             if config.batch_norm:
                 x = BatchNormalization(momentum=0.9, synchronized=True, name=f"norm_{index}")(x)
-            x = keras.layers.ReLU()(x)
+            # Smooth: at the kink of a ReLU the last bit of an activation decides on a gradient.
+            x = keras.layers.Activation("silu")(x)
         x = keras.layers.GlobalAveragePooling2D()(x)
         if config.dropout:
             x = keras.layers.Dropout(config.dropout, seed=7)(x)
@@ -138,12 +141,19 @@ class TinyTask(base_task.Task):
         self, inputs: Any, model: keras.Model, optimizer: Any, metrics: Any = None
     ) -> dict[str, Any]:
         features, labels = inputs
+        return super().train_step((self.images(features), labels), model, optimizer, metrics)
+
+    def images(self, features: dict[str, Any]) -> Any:
+        """The images to train on, spoilt as the config asks."""
         images = features["image"]
+        index = keras.ops.reshape(features["index"], (-1, 1, 1, 1))
         if self.task_config.explode_at >= 0:
-            bad = keras.ops.equal(features["index"], self.task_config.explode_at)
-            bad = keras.ops.reshape(bad, (-1, 1, 1, 1))
+            bad = keras.ops.equal(index, self.task_config.explode_at)
             images = keras.ops.where(bad, keras.ops.full_like(images, float("nan")), images)
-        return super().train_step((images, labels), model, optimizer, metrics)
+        if self.task_config.bright_example >= 0:
+            bright = keras.ops.equal(index, self.task_config.bright_example)
+            images = keras.ops.where(bright, images * 300.0, images)
+        return images
 
     def validation_step(
         self, inputs: Any, model: keras.Model, metrics: Any = None

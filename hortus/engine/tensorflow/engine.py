@@ -126,7 +126,7 @@ class TensorFlowEngine(Engine):
                 offset = tf.cast(tf.stack([tf.cast(replica, tf.int64) * 7919, 0]), state.dtype)
                 state.assign(state.value + offset)
 
-        self.strategy.run(shift)
+        tf.function(self.strategy.run, autograph=False)(shift)
 
     # ---- running ----------------------------------------------------------------------------
 
