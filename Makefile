@@ -49,16 +49,8 @@ format: setup  ## put the code into house style
 bench: setup  ## measure speed
 	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script; done
 
-# Prints a command as a user would type it, then runs it.
-run = @printf '\n\033[1m$$ hortus %s\033[0m\n' "$(1)"; $(BIN)/hortus $(1)
-# The same for a command that is meant to fail.
-fail = $(run) || test $$? -eq 2
-YAML := hortus/vision/experiments/yaml/retinanet/coco_resnet50fpn_1gpu.yaml
+DEMO ?= build/demo
 
-demo: setup  ## see it work
-	$(call run,list experiments coco)
-	$(call run,list backbones)
-	$(call run,describe retinanet_resnetfpn_coco --config_file $(YAML) --diff --origins)
-	$(call run,validate --experiment retinanet_resnetfpn_coco --config_file $(YAML))
-	$(call fail,validate --experiment retinanet_resnetfpn_coco --params_override task.model.num_clases=3)
-	@printf '\nNothing was trained yet: that comes next. \033[1m%s\033[0m shows more.\n' '$(BIN)/hortus --help'
+demo: setup  ## draw sample data, train a classifier on it, and see what it learnt
+	@$(BIN)/python examples/shapes/demo.py $(DEMO)
+	@printf '\nMore: %s\n' "$(BIN)/hortus --help, $(BIN)/hortus list, $(BIN)/hortus describe resnet_imagenet --diff"

@@ -71,6 +71,7 @@ def draw_scene(
     size: int = 128,
     max_objects: int = 5,
     label: "int | None" = None,
+    radius: tuple[float, float] = (0.1, 0.24),
 ) -> Scene:
     """Draws a scene.
 
@@ -79,12 +80,13 @@ def draw_scene(
         size: height and width in pixels.
         max_objects: most objects; there is at least one. One that would hide another is left out.
         label: class of all objects; None for any.
+        radius: smallest and largest distance of a corner from the middle, in units of `size`.
     """
     image = _background(generator, size)
     shapes: list[Shape] = []
     masks: list[np.ndarray] = []
     for _ in range(int(generator.integers(1, max_objects + 1))):
-        shape = _random_shape(generator, size, image, label)
+        shape = _random_shape(generator, size, image, label, radius)
         cover = _cover(shape.outline, size)
         mask = cover > 0.5
         left = [other & ~mask for other in masks]
@@ -123,10 +125,14 @@ def _background(generator: np.random.Generator, size: int) -> np.ndarray:
 
 
 def _random_shape(
-    generator: np.random.Generator, size: int, image: np.ndarray, label: "int | None"
+    generator: np.random.Generator,
+    size: int,
+    image: np.ndarray,
+    label: "int | None",
+    radii: tuple[float, float],
 ) -> Shape:
     label = int(generator.integers(len(CLASSES))) if label is None else label
-    radius = size * generator.uniform(0.1, 0.24)
+    radius = size * generator.uniform(*radii)
     centre = generator.uniform(radius, size - radius, 2)
     outline = centre + radius * _unit_outline(label, generator.uniform(0, 2 * math.pi))
     behind = image[int(centre[1]), int(centre[0])]
@@ -166,7 +172,7 @@ def write_folders(
         for label, name in enumerate(CLASSES):
             folder = os.path.join(root, split, name)
             os.makedirs(folder, exist_ok=True)
-            options = {"size": size, "max_objects": 1, "label": label}
+            options = {"size": size, "max_objects": 1, "label": label, "radius": (0.22, 0.42)}
             for index, scene in enumerate(scenes(count, start * 100 + label, **options)):
                 Image.fromarray(scene.image).save(os.path.join(folder, f"{name}_{index:05d}.png"))
 
