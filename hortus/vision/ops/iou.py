@@ -6,6 +6,9 @@ from keras import ops
 
 from hortus.vision.ops import boxes as box_ops
 
+# Divides instead of 0: then the dividend is 0, too.
+_LEAST_AREA = 1e-8
+
 
 def iou(boxes: Any, others: Any) -> Any:
     """Intersection over union.
@@ -19,8 +22,7 @@ def iou(boxes: Any, others: Any) -> Any:
     """
     intersections = _intersections(boxes, others)
     unions = _unions(boxes, others, intersections)
-    # A divisor of 1 where nothing is to divide keeps gradients finite, too.
-    return intersections / ops.where(unions > 0, unions, 1.0)
+    return intersections / ops.maximum(unions, _LEAST_AREA)
 
 
 def padded_iou(boxes: Any, others: Any) -> Any:
@@ -45,14 +47,14 @@ def generalized_iou(boxes: Any, others: Any) -> Any:
     heights = ops.relu(ops.maximum(ymax, other_ymax) - ops.minimum(ymin, other_ymin))
     widths = ops.relu(ops.maximum(xmax, other_xmax) - ops.minimum(xmin, other_xmin))
     enclosing = heights * widths
-    uncovered = (enclosing - unions) / ops.where(enclosing > 0, enclosing, 1.0)
-    return intersections / ops.where(unions > 0, unions, 1.0) - uncovered
+    uncovered = (enclosing - unions) / ops.maximum(enclosing, _LEAST_AREA)
+    return intersections / ops.maximum(unions, _LEAST_AREA) - uncovered
 
 
 def intersection_over_area(boxes: Any, others: Any) -> Any:
     """Share of each of `boxes` [..., n, 4] that each of `others` [..., m, 4] covers [..., n, m]."""
     areas = ops.expand_dims(box_ops.areas(boxes), -1)
-    return _intersections(boxes, others) / ops.where(areas > 0, areas, 1.0)
+    return _intersections(boxes, others) / ops.maximum(areas, _LEAST_AREA)
 
 
 def _coordinates(boxes: Any, axis: int) -> list[Any]:
