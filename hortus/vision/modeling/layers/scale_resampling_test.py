@@ -48,9 +48,9 @@ def test_the_order_of_repeating_and_convolving_does_not_matter():
     upsampled = keras.layers.UpSampling2D(2)(x)
     for training in (True, False):
         late, early = layer(x, training=training), same(upsampled, training=training)
-        # The same sums in another order.
+        # The same sums of some hundred numbers in another order.
         np.testing.assert_allclose(
-            ops.convert_to_numpy(late), ops.convert_to_numpy(early), atol=2e-6
+            ops.convert_to_numpy(late), ops.convert_to_numpy(early), atol=1e-5
         )
 
 
