@@ -99,15 +99,17 @@ def check_file_round_trip(model: keras.Model, images: np.ndarray, folder: pathli
     again = keras.saving.load_model(path)
     assert type(again) is type(model)
     assert _signature(again) == _signature(model)
-    _assert_same(again(images, training=False), model(images, training=False))
+    assert_same(again(images, training=False), model(images, training=False))
 
 
 def check_training_differs(model: keras.Model, images: np.ndarray) -> None:
     """`training` has an effect, and moves every moving statistic."""
-    before = [_value(w) for w in model.non_trainable_weights]
+    before = [value_of(w) for w in model.non_trainable_weights]
     trained = model(images, training=True)
     for weight, old in zip(model.non_trainable_weights, before, strict=True):
-        assert not np.array_equal(_value(weight), old), f"{weight.path} stays the same in training"
+        assert not np.array_equal(value_of(weight), old), (
+            f"{weight.path} stays the same in training"
+        )
     evaluated = model(images, training=False)
     assert any(
         not np.allclose(ops.convert_to_numpy(trained[level]), ops.convert_to_numpy(x))
@@ -120,11 +122,11 @@ def check_frozen(model: keras.Model, images: np.ndarray) -> None:
     if not model.non_trainable_weights:
         return
     model.trainable = False
-    before = [_value(w) for w in model.weights]
+    before = [value_of(w) for w in model.weights]
     model(images, training=True)
     for weight, old in zip(model.weights, before, strict=True):
         np.testing.assert_array_equal(
-            _value(weight), old, err_msg=f"{weight.path} moves though frozen"
+            value_of(weight), old, err_msg=f"{weight.path} moves though frozen"
         )
     model.trainable = True
 
@@ -136,14 +138,14 @@ def check_gradients(model: keras.Model, images: np.ndarray) -> None:
     pooled = [ops.mean(x, axis=tuple(range(1, len(x.shape) - 1))) for x in features]
     trained = keras.Model(model.input, keras.layers.Concatenate()(pooled))
     # Lion steps by the sign of the gradient, so that a small one shows beside a large weight.
-    trained.compile(keras.optimizers.Lion(0.1), "mse", run_eagerly=_eager())
-    before = [_value(w) for w in model.trainable_weights]
+    trained.compile(keras.optimizers.Lion(0.1), "mse", run_eagerly=eager())
+    before = [value_of(w) for w in model.trainable_weights]
     targets = random.normal(size=(len(images), trained.output.shape[-1]))
     trained.train_on_batch(images, targets.astype("float32"))
     missed = [
         weight.path
         for weight, old in zip(model.trainable_weights, before, strict=True)
-        if np.array_equal(_value(weight), old)
+        if np.array_equal(value_of(weight), old)
     ]
     assert not missed, f"no gradient reaches {missed[:5]}"
 
@@ -200,7 +202,8 @@ def _known_values(name: str, shape: tuple[int, ...]) -> np.ndarray:
     return values.reshape(shape).astype("float32")
 
 
-def _value(variable: keras.Variable) -> np.ndarray:
+def value_of(variable: keras.Variable) -> np.ndarray:
+    """A copy of what a variable holds."""
     return np.array(ops.convert_to_numpy(variable))
 
 
@@ -212,7 +215,8 @@ def _dtypes(model: keras.Model) -> dict[str, str]:
     return {level: keras.backend.standardize_dtype(x.dtype) for level, x in model.output.items()}
 
 
-def _assert_same(ours: dict[str, Any], theirs: dict[str, Any]) -> None:
+def assert_same(ours: dict[str, Any], theirs: dict[str, Any]) -> None:
+    """Two dicts of features are equal, but for rounding."""
     assert ours.keys() == theirs.keys()
     for level in ours:
         a, b = ops.convert_to_numpy(ours[level]), ops.convert_to_numpy(theirs[level])
@@ -220,6 +224,7 @@ def _assert_same(ours: dict[str, Any], theirs: dict[str, Any]) -> None:
         np.testing.assert_allclose(a, b, atol=1e-5 * np.abs(b).max(), err_msg=f"level {level}")
 
 
-def _eager() -> bool:
+def eager() -> bool:
+    """Whether one step of a test had better not be compiled."""
     # Tracing a model for one step takes TensorFlow longer than running it; JAX is the other way.
     return keras.backend.backend() == "tensorflow"

@@ -15,10 +15,12 @@ _BUILDERS = registry.Registry("backbone")
 # Our own backbones, by key, and the module that registers each: only what is used is imported.
 _MODULES = {
     "dilated_resnet": "dilated_resnet",
+    "efficientnet": "efficientnet",
     "mobilenet": "mobilenet",
     "resnet": "resnet",
     "spinenet": "spinenet",
     "spinenet_mobile": "spinenet_mobile",
+    "vit": "vit",
 }
 
 

@@ -22,6 +22,13 @@ def register_activation(name: str) -> Callable[[Activation], Activation]:
     return registry.register(_ACTIVATIONS, name)
 
 
+@register_activation("approximate_gelu")
+@keras.saving.register_keras_serializable(package="Hortus")
+def approximate_gelu(x: Any) -> Any:
+    """GELU by its tanh approximation, as vision transformers were trained with."""
+    return ops.gelu(x, approximate=True)
+
+
 @register_activation("squared_relu")
 @keras.saving.register_keras_serializable(package="Hortus")
 def squared_relu(x: Any) -> Any:

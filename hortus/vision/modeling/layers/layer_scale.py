@@ -14,16 +14,18 @@ class LayerScale(Configurable, keras.layers.Layer):
 
     Args:
         initial_value: of all factors; small, so that a block starts as the identity.
+        rank: axes of the weight, all but the last of length 1; what a checkpoint has.
         **kwargs: of `keras.layers.Layer`.
     """
 
-    def __init__(self, initial_value: float = 1e-5, **kwargs: Any):
+    def __init__(self, initial_value: float = 1e-5, rank: int = 1, **kwargs: Any):
         super().__init__(**kwargs)
         self.initial_value = initial_value
+        self.rank = rank
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
         self.scale = self.add_weight(
-            shape=(input_shape[-1],),
+            shape=(1,) * (self.rank - 1) + (input_shape[-1],),
             name="scale",
             initializer=keras.initializers.Constant(self.initial_value),
         )
