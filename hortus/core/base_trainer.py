@@ -11,7 +11,7 @@ from keras import ops
 from hortus import engine as engines
 from hortus.core import base_task, checkpoints, divergence
 from hortus.core import config_definitions as cfg
-from hortus.core.metrics import flat, reset, result, to_float, with_old_names
+from hortus.core.metrics import flat, plain, reset, result, to_float, with_old_names
 from hortus.engine import base as engine_base
 from hortus.engine import keras_private
 from hortus.engine.variables import find_variables, seed_states
@@ -216,7 +216,7 @@ class Trainer:
         if not last:
             return {}
         with keras_private.callable_learning_rate(self.optimizer):
-            return self.train_loop_end()
+            return plain(self.train_loop_end() or {})
 
     def train_loop_begin(self) -> None:
         """Before the first step of a loop: metrics start anew."""
@@ -268,7 +268,7 @@ class Trainer:
             self._swap_averages()
             aggregated = self._evaluate(num_steps)
             with keras_private.callable_learning_rate(self.optimizer):
-                return self.eval_end(aggregated)
+                return plain(self.eval_end(aggregated) or {})
         finally:
             self._swap_averages(back=True)
 

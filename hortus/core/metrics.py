@@ -28,16 +28,20 @@ def reset(metric: Any) -> None:
 
 
 def result(metric: Any) -> Any:
-    """A metric's value: a float, an array, or a dict of them."""
-    value = metric.result()
-    return keras.tree.map_structure(
-        lambda leaf: leaf if isinstance(leaf, (int, float, np.ndarray)) else _number(leaf), value
-    )
+    """A metric's value: a number, an array, or a structure of them."""
+    return plain(metric.result())
 
 
-def _number(value: Any) -> Any:
-    array = ops.convert_to_numpy(value)
-    return array.item() if array.ndim == 0 else array
+def plain(logs: Any) -> Any:
+    """Logs with numbers and arrays in place of tensors and variables."""
+    return keras.tree.map_structure(_plain, logs)
+
+
+def _plain(leaf: Any) -> Any:
+    if not (ops.is_tensor(leaf) or isinstance(leaf, keras.Variable) or hasattr(leaf, "numpy")):
+        return leaf
+    array = np.asarray(leaf.numpy() if hasattr(leaf, "numpy") else ops.convert_to_numpy(leaf))
+    return array.item() if array.ndim == 0 and array.dtype.kind in "biuf" else array
 
 
 def to_float(value: Any) -> float:
