@@ -1,5 +1,6 @@
 """Trainer: the inner loop. Draws batches, runs the task's steps, gathers their metrics."""
 
+import contextlib
 import itertools
 from collections.abc import Iterator
 from typing import Any, Optional
@@ -180,6 +181,15 @@ class Trainer:
     def after_restore(self) -> None:
         """Called when a checkpoint has been restored."""
         self._diverge_seeds()
+
+    @contextlib.contextmanager
+    def keeping_data(self) -> Iterator[None]:
+        """A restore inside leaves the training data where they are."""
+        self.train_feed.stays = True
+        try:
+            yield
+        finally:
+            self.train_feed.stays = False
 
     def _diverge_seeds(self) -> None:
         self.engine.diverge_seeds(seed_states(find_variables(self.model, self.task)))

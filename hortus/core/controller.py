@@ -167,7 +167,7 @@ class Controller:
             if self._evaluation_is_due(target, eval_interval):
                 eval_logs = self._evaluate(eval_steps)  # the last run did not come to it
             while self._goes_on(target):
-                logs = self._train_loop(self._next_stop(target, eval_interval))
+                logs = self._train_loop(*self._next_stop(target, eval_interval))
                 self._summarise(logs)
                 self._act(self._train_actions, logs)
                 self._checkpoint_if_due(target)
@@ -244,10 +244,18 @@ class Controller:
         return step
 
     def roll_back(self) -> Optional[int]:
-        """Goes back to the last checkpoint amid training, as if what came later had not been."""
-        step = self.restore_checkpoint()
+        """Goes back to the last checkpoint amid training, as if what came later had not been.
+
+        The data alone go on with what comes next, where the trainer can keep its place in them:
+        the same batches would lead to the same place again. The checkpoint is written anew with
+        that place in it.
+        """
+        keeping_data = getattr(self.trainer, "keeping_data", contextlib.nullcontext)
+        with keeping_data():
+            step = self.restore_checkpoint()
         if step is not None:
             self._rewind()
+            self.checkpoint_manager.save(step, force=True)
         return step
 
     # ---- stopping ---------------------------------------------------------------------------
@@ -309,21 +317,23 @@ class Controller:
     def _goes_on(self, target: int) -> bool:
         return self.step < target and not self._is_stopping()
 
-    def _next_stop(self, target: int, eval_interval: Optional[int]) -> int:
-        """Where the loop ends that begins now.
+    def _next_stop(self, target: int, eval_interval: Optional[int]) -> tuple[int, bool]:
+        """Where the loop ends that begins now, and whether it begins now indeed.
 
-        Multiples of each interval, counted from step 0: so a restart finds the same loops.
+        Multiples of each interval, counted from step 0: so a restart finds the same loops. At any
+        other step a former run has stopped amid a loop, which goes on with its metrics.
         """
         step = self.step
         per_loop = self.steps_per_loop
         if callable(per_loop):
             per_loop = per_loop(step)
         intervals = (per_loop, self.summary_interval, self.checkpoint_interval, eval_interval)
-        return min([target, *(step - step % every + every for every in intervals if every)])
+        known = [every for every in intervals if every]
+        stop = min([target, *(step - step % every + every for every in known)])
+        return stop, not known or any(step % every == 0 for every in known)
 
-    def _train_loop(self, stop: int) -> Logs:
+    def _train_loop(self, stop: int, first: bool) -> Logs:
         """Trains up to step `stop`, or less far when the run is to stop; returns the logs."""
-        first = True
         while True:
             steps = self._pace.part(stop - self.step)
             last = self.step + steps >= stop

@@ -451,7 +451,7 @@ def test_recovery_goes_back_and_nothing_of_the_failure_remains(tmp_path):
     trainer.nan_at = {55}
     trainer.on_step = lambda step: step == 60 and trainer.nan_at.clear()
     controller.train_and_evaluate(100, eval_interval=20)
-    assert controller.checkpoint_manager.saved == [0, 30, 60, 90, 100]
+    assert controller.checkpoint_manager.saved == [0, 30, 30, 60, 90, 100]
     assert trainer.loops == [10, 20, 30, 40, 50, 60, 40, 50, 60, 70, 80, 90, 100]
     assert history(tmp_path / "bad") == history(tmp_path / "good")
     assert event_steps(tmp_path / "bad" / "train") == event_steps(tmp_path / "good" / "train")

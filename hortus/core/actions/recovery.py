@@ -9,7 +9,7 @@ from absl import logging
 from hortus.core.actions.action import Action
 from hortus.core.logs import Logs, as_scalar, flatten
 
-_NOT_FOUND = "The batch that did it was not found."
+_NOT_FOUND = "The step that did it was not found."
 
 
 class DivergedError(RuntimeError):
@@ -26,7 +26,7 @@ class Recovery(Action):
         loss_upper_bound: a loss above this counts as diverged.
         recovery_begin_steps: steps before which everything is let pass.
         recovery_max_trials: how often to go back; 0 ends at the first time, -1 never looks.
-        folder: where the trainer saves the batch that did it.
+        folder: where the trainer saves the batch that did it, see `Trainer.find_divergence`.
         loss: name of the loss that the bound is for. Its terms are all values with `loss` in their
             names.
     """
@@ -81,21 +81,24 @@ class Recovery(Action):
         return None
 
     def _find_batch(self, step: int) -> str:
-        """Has the trainer save the batch that did it, and says where."""
+        """Has the trainer find the step that did it and save its batch; tells of both."""
         trainer = self.controller.trainer
-        if self.folder and hasattr(trainer, "save_offending_batch"):
-            path = trainer.save_offending_batch(self.folder)
-            return f"The batch was saved in {path}." if path else _NOT_FOUND
-        if self.folder and hasattr(trainer, "find_divergence"):
-            # From the last checkpoint the trainer goes the same way again, one step at a time.
-            restored = self.controller.restore_checkpoint()
-            if restored is None:
-                return _NOT_FOUND
-            found = trainer.find_divergence(step - restored, self.folder)
-            if found is not None:
-                terms = ", ".join(found.terms)
-                return f"Step {found.step} did it ({terms}); its batch is in {found.batch_path}."
-        return _NOT_FOUND
+        if not self.folder or not hasattr(trainer, "find_divergence"):
+            return _NOT_FOUND
+        # The trainer may know the step already; to be sure it goes the same way again, one step at
+        # a time.
+        suspect = getattr(trainer, "first_bad_step", None)
+        restored = self.controller.restore_checkpoint()
+        if restored is None:
+            return _NOT_FOUND
+        self.controller.progress.say(f"Looking for the step that did it, from step {restored} on")
+        found = trainer.find_divergence(
+            step - restored,
+            self.folder,
+            loss_upper_bound=self.loss_upper_bound,
+            suspect=suspect,
+        )
+        return str(found) if found is not None else _NOT_FOUND
 
     def _advice(self) -> str:
         if self.trials:

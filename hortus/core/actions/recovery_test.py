@@ -4,6 +4,7 @@ import types
 import pytest
 
 from hortus.core.actions import DivergedError, Recovery
+from hortus.core.divergence import Divergence
 
 
 class Controller:
@@ -12,6 +13,8 @@ class Controller:
         self.trainer = trainer
         self.checkpoint = checkpoint
         self.calls = []
+        self.said = []
+        self.progress = types.SimpleNamespace(say=self.said.append)
 
     @property
     def latest_checkpoint(self):
@@ -59,36 +62,26 @@ def test_it_goes_back_as_often_as_allowed_and_then_gives_up(logs):
 
 
 def test_the_error_names_step_terms_and_where_the_batch_is():
-    trainer = types.SimpleNamespace(save_offending_batch=lambda folder: f"{folder}/batch.npz")
+    def find(max_steps, folder, loss_upper_bound, suspect):
+        assert (max_steps, folder, loss_upper_bound, suspect) == (50, "/run/bad", 1e6, 77)
+        return Divergence(77, ["box_loss is inf"], "/run/bad/77.npz")
+
+    controller = Controller(types.SimpleNamespace(find_divergence=find, first_bad_step=77))
     with pytest.raises(DivergedError) as error:
-        bound(Controller(trainer), folder="/run/bad")(BAD)
+        bound(controller, folder="/run/bad")(BAD)
     message = str(error.value)
     assert "at step 100: training_loss is nan, head|box_loss is inf." in message
     assert "cls_loss" not in message
-    assert "saved in /run/bad/batch.npz" in message
+    assert "Step 77 did it (box_loss is inf); its batch is in /run/bad/77.npz." in message
     assert "trainer.recovery_max_trials" in message
-
-
-def test_a_trainer_that_searches_does_so_from_the_last_checkpoint():
-    def find(max_steps, folder):
-        assert (max_steps, folder) == (50, "/run/bad")
-        return types.SimpleNamespace(step=77, terms=["box_loss"], batch_path="/run/bad/77.npz")
-
-    controller = Controller(types.SimpleNamespace(find_divergence=find))
-    with pytest.raises(DivergedError, match=r"Step 77 did it \(box_loss\).*/run/bad/77\.npz"):
-        bound(controller, folder="/run/bad")(BAD)
-    assert controller.calls == ["restore"]
+    assert controller.calls == ["restore"] and "from step 50" in controller.said[0]
 
 
 @pytest.mark.parametrize(
     "trainer",
-    [
-        None,
-        types.SimpleNamespace(save_offending_batch=lambda folder: None),
-        types.SimpleNamespace(find_divergence=lambda max_steps, folder: None),
-    ],
+    [None, types.SimpleNamespace(find_divergence=lambda *args, **kwargs: None)],
 )
-def test_a_batch_that_cannot_be_found_is_told(trainer):
+def test_a_step_that_cannot_be_found_is_told(trainer):
     with pytest.raises(DivergedError, match="was not found"):
         bound(Controller(trainer), folder="/run/bad")(BAD)
 
