@@ -25,6 +25,8 @@ from hortus.vision.configs import backbones as backbone_configs
                 "stochastic_depth_drop_rate": 0.1,
             },
         ),
+        ("mobiledet", {"model_id": "MobileDetCPU", "filter_size_scale": 0.35}),
+        ("mobiledet", {"model_id": "MobileDetDSP", "filter_size_scale": 0.35}),
         ("mobilenet", {"model_id": "MobileNetV1", "filter_size_scale": 0.35}),
         ("mobilenet", {"model_id": "MobileNetV3Small", "filter_size_scale": 0.35}),
         ("mobilenet", {"model_id": "MobileNetV4HybridMedium", "filter_size_scale": 0.35}),

@@ -16,6 +16,7 @@ _BUILDERS = registry.Registry("backbone")
 _MODULES = {
     "dilated_resnet": "dilated_resnet",
     "efficientnet": "efficientnet",
+    "mobiledet": "mobiledet",
     "mobilenet": "mobilenet",
     "resnet": "resnet",
     "spinenet": "spinenet",

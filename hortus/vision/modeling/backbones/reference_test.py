@@ -72,6 +72,9 @@ def test_parameter_counts(family):
     [
         "dilated_resnet/50@os8_multigrid124",
         "efficientnet/b0@se0.25",
+        "mobiledet/MobileDetCPU",
+        "mobiledet/MobileDetDSP",
+        "mobiledet/MobileDetEdgeTPU",
         "mobilenet/MobileNetMultiAVGSeg",
         "mobilenet/MobileNetMultiMAX",
         "mobilenet/MobileNetMultiMAXSeg",

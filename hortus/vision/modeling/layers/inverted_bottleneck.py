@@ -24,6 +24,7 @@ class InvertedBottleneckBlock(Block):
         dilation_rate: of the depthwise convolution.
         se_ratio: squeeze-excite width, 0 to 1, as a share of the widened or, without
             `expand_se_in_filters`, of the input's; 0 or None leaves it out.
+        se_inner_activation: of the squeeze-excite bottleneck.
         se_gating_activation: from the excitation to the factor of a channel.
         se_round_down_protect: rounding never takes more than a tenth of the squeeze-excite width.
         expand_se_in_filters: what `se_ratio` is a share of.
@@ -46,6 +47,7 @@ class InvertedBottleneckBlock(Block):
         kernel_size: int = 3,
         dilation_rate: int = 1,
         se_ratio: float | None = None,
+        se_inner_activation: Any = "relu",
         se_gating_activation: Any = "sigmoid",
         se_round_down_protect: bool = True,
         expand_se_in_filters: bool = False,
@@ -66,6 +68,7 @@ class InvertedBottleneckBlock(Block):
         self.kernel_size = kernel_size
         self.dilation_rate = dilation_rate
         self.se_ratio = se_ratio
+        self.se_inner_activation = se_inner_activation
         self.se_gating_activation = se_gating_activation
         self.se_round_down_protect = se_round_down_protect
         self.expand_se_in_filters = expand_se_in_filters
@@ -105,7 +108,7 @@ class InvertedBottleneckBlock(Block):
                 divisible_by=self.divisible_by,
                 round_down_protect=self.se_round_down_protect,
                 gating_activation=self.se_gating_activation,
-                activation="relu",
+                activation=self.se_inner_activation,
                 norm_act=self.norm_act,
                 kernel_initializer=self.kernel_initializer,
                 kernel_regularizer=self.kernel_regularizer,
