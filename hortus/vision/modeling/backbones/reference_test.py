@@ -42,7 +42,8 @@ def count(variables):
 
 
 @pytest.mark.parametrize(
-    "family", ["dilated_resnet", "mobilenet", "resnet", "resnet_rs", "spinenet", "spinenet_mobile"]
+    "family",
+    ["dilated_resnet", "mobilenet", "resnet", "resnet_rs", "revnet", "spinenet", "spinenet_mobile"],
 )
 def test_parameter_counts(family):
     entries = json.loads((reference_dir() / "models.json").read_text())["backbones"]
@@ -90,6 +91,7 @@ def test_parameter_counts(family):
         "mobilenet/MobileNetV4HybridMedium",
         "resnet/18",
         "resnet/50",
+        "revnet/38",
         "spinenet/49S",
     ],
 )
