@@ -265,7 +265,8 @@ class Trainer:
         self.join()
         metrics = flat(self.train_metrics, self.train_loss)
         logs = {metric.name: result(metric) for metric in metrics}
-        logs["learning_rate"] = to_float(self.optimizer.learning_rate)
+        if self.optimizer is not None:
+            logs["learning_rate"] = to_float(self.optimizer.learning_rate)
         return logs
 
     # ---- evaluation -------------------------------------------------------------------------
