@@ -1,40 +1,31 @@
 """Input of image classification: records or image files -> (image, label)."""
 
 import dataclasses
-import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Optional
 
 import tensorflow as tf
 
 from hortus.vision.configs import image_classification as configs
-from hortus.vision.dataloaders import image_files, preprocess
+from hortus.vision.dataloaders import augment, decoder, image_files, parser, preprocess
+from hortus.vision.dataloaders.dataset_info import DatasetInfo
 from hortus.vision.dataloaders.errors import DataError
-from hortus.vision.dataloaders.input_reader import SEED, InputReader
+from hortus.vision.dataloaders.input_reader import InputReader
 from hortus.vision.dataloaders.randomness import Rng
+from hortus.vision.dataloaders.sources.base import Source
+from hortus.vision.dataloaders.sources.factory import by_name
+from hortus.vision.dataloaders.sources.record_files import COMPRESSIONS
 
-ORIGIN = "origin"
-"""Key of the file that an example came from."""
-RECORD_TYPES = ("tfrecord", "tfrecord_compressed")
-FILE_TYPES = (*RECORD_TYPES, "folder", "csv")
-
-
-@dataclasses.dataclass(frozen=True)
-class DatasetInfo:
-    """What is known of a data set before it is read."""
-
-    class_names: tuple[str, ...] = ()
-    """Names of the classes; empty where the data does not tell."""
-    num_examples: Optional[int] = None
+FILE_TYPES = (*COMPRESSIONS, "folder", "csv")
 
 
-class Decoder:
+class Decoder(decoder.Decoder):
     """A serialised `tf.train.Example` -> its image, still encoded, and its class or classes.
 
     Args:
-        image_field_key: feature with the encoded image.
-        label_field_key: feature with the class, or with several if `is_multilabel`.
-        is_multilabel: whether an image can have any number of classes.
+      image_field_key: feature with the encoded image.
+      label_field_key: feature with the class, or with several if `is_multilabel`.
+      is_multilabel: whether an image can have any number of classes.
     """
 
     def __init__(
@@ -44,46 +35,42 @@ class Decoder:
         is_multilabel: bool = False,
     ):
         label = (
-            tf.io.VarLenFeature(tf.int64) if is_multilabel else tf.io.FixedLenFeature([], tf.int64)
+            tf.io.RaggedFeature(tf.int64) if is_multilabel else tf.io.FixedLenFeature([], tf.int64)
         )
         self._features = {
             image_field_key: tf.io.FixedLenFeature([], tf.string),
             label_field_key: label,
         }
 
-    def decode(self, serialized: tf.Tensor) -> dict[str, tf.Tensor]:
-        """The features by their keys."""
-        return tf.io.parse_single_example(serialized, self._features)
+    @tf.autograph.experimental.do_not_convert
+    def decode(self, serialized_example: tf.Tensor) -> dict[str, tf.Tensor]:
+        return tf.io.parse_single_example(serialized_example, self._features)
 
 
-class Parser:
+class Parser(parser.Parser):
     """An encoded image and its class -> the image and the label of a batch.
 
     Args:
-        output_size: height and width of the images.
-        num_classes: length of the label vectors of a multi-label task.
-        params: which crops and augmentations to apply, and of which type images are.
+      output_size: height and width of the images.
+      num_classes: classes of the model; a higher label is an error. 0 for any.
+      params: which crops and augmentations to apply, and of which type images are.
     """
 
     def __init__(self, output_size: Sequence[int], num_classes: int, params: configs.DataConfig):
         self.output_size = tuple(output_size)
         self.num_classes = num_classes
         self.params = params
+        self._augmentation = augment.build_image_augmentation(params.aug_type)
+        if params.three_augment:
+            self._augmentation = augment.build_three_augment()
+        self._erasing = augment.build_random_erasing(params.random_erasing)
 
-    def parse(self, example: dict[str, tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor]:
-        """Image [height, width, 3] of the config's type, and label: a number or a vector."""
-        params = self.params
-        encoded = example[params.image_field_key]
-        if params.is_training:
-            image = self._train_image(encoded, Rng(example[SEED]))
-        else:
-            image = self._eval_image(encoded)
-        image = tf.cast(image, params.dtype)
-        image.set_shape([*self.output_size, 3])
-        return image, self._label(example[params.label_field_key])
-
-    def _train_image(self, encoded: tf.Tensor, rng: Rng) -> tf.Tensor:
-        params = self.params
+    @tf.autograph.experimental.do_not_convert
+    def _parse_train_data(
+        self, decoded_tensors: dict[str, tf.Tensor], seed: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        params, rng = self.params, Rng(seed)
+        encoded = decoded_tensors[params.image_field_key]
         if params.aug_crop:
             area = params.crop_area_range or (0.08, 1.0)
             image = preprocess.decode_and_random_crop(encoded, area_range=area, seed=rng.seed())
@@ -91,36 +78,56 @@ class Parser:
             image = preprocess.decode_image(encoded)
         if params.aug_rand_hflip:
             image, _, _ = preprocess.random_horizontal_flip(image, seed=rng.seed())
+        image = self._resize(image)
         if params.color_jitter:
             strength = params.color_jitter
             image = preprocess.color_jitter(image, strength, strength, strength, seed=rng.seed())
-        image = self._resize(image)
-        return preprocess.normalize_image(image)
+        if self._augmentation is not None:
+            image = self._augmentation.distort(image, seed=rng.seed())
+        image = preprocess.normalize_image(image)
+        if self._erasing is not None:
+            image = self._erasing.distort(image, seed=rng.seed())
+        return tf.cast(image, params.dtype), self._label(decoded_tensors)
 
-    def _eval_image(self, encoded: tf.Tensor) -> tf.Tensor:
-        if self.params.aug_crop:
-            fraction = self.params.center_crop_fraction or 1.0
+    @tf.autograph.experimental.do_not_convert
+    def _parse_eval_data(
+        self, decoded_tensors: dict[str, tf.Tensor]
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        image = self.inference_image(decoded_tensors[self.params.image_field_key])
+        return image, self._label(decoded_tensors)
+
+    def inference_image(self, encoded: tf.Tensor) -> tf.Tensor:
+        """The image as evaluation and prediction see it, from its encoded bytes."""
+        params = self.params
+        if params.aug_crop:
+            fraction = params.center_crop_fraction or 1.0
             image = preprocess.decode_and_center_crop(encoded, fraction)
         else:
             image = preprocess.decode_image(encoded)
-        return preprocess.normalize_image(self._resize(image))
+        return tf.cast(preprocess.normalize_image(self._resize(image)), params.dtype)
 
     def _resize(self, image: tf.Tensor) -> tf.Tensor:
-        return tf.image.resize(image, self.output_size, method=self.params.tf_resize_method)
+        image = tf.image.resize(image, self.output_size, method=self.params.tf_resize_method)
+        image.set_shape([*self.output_size, 3])
+        return image
 
-    def _label(self, label: tf.Tensor) -> tf.Tensor:
+    def _label(self, decoded_tensors: dict[str, tf.Tensor]) -> tf.Tensor:
+        label = tf.cast(decoded_tensors[self.params.label_field_key], tf.int32)
+        if self.num_classes:
+            is_known = tf.reduce_all((label >= 0) & (label < self.num_classes))
+            text = f"the label is not a number from 0 to {self.num_classes - 1}, but"
+            with tf.control_dependencies([tf.debugging.Assert(is_known, [text, label])]):
+                label = tf.identity(label)
         if not self.params.is_multilabel:
-            return tf.cast(label, tf.int32)
-        classes = tf.sparse.to_dense(label) if isinstance(label, tf.SparseTensor) else label
-        return tf.reduce_max(tf.one_hot(tf.reshape(classes, [-1]), self.num_classes), axis=0)
+            return label
+        return tf.reduce_max(tf.one_hot(tf.reshape(label, [-1]), self.num_classes), axis=0)
 
 
 def describe(params: configs.DataConfig) -> DatasetInfo:
     """What the files tell of a data set, without reading it."""
-    if params.file_type in RECORD_TYPES or not params.input_path:
+    if not params.input_path and not params.tfds_name:
         return DatasetInfo()
-    images = _read_image_files(params)
-    return DatasetInfo(images.class_names, len(images))
+    return build_reader(params, (1, 1), 0).info
 
 
 def build_dataset(
@@ -128,49 +135,98 @@ def build_dataset(
     output_size: Sequence[int],
     num_classes: int,
     input_context: Optional[Any] = None,
-    postprocess_fn: Optional[Any] = None,
+    class_names: Sequence[str] = (),
 ) -> tf.data.Dataset:
-    """The dataset of batches (images, labels).
+    """The dataset of batches (images, labels); see `build_reader`."""
+    return build_reader(params, output_size, num_classes, class_names).read(input_context)
+
+
+def build_reader(
+    params: configs.DataConfig,
+    output_size: Sequence[int],
+    num_classes: int,
+    class_names: Sequence[str] = (),
+) -> InputReader:
+    """The reader of batches (images, labels), which also knows the classes and broken examples.
+
+    Images are normalised [batch, height, width, 3] of the config's type. Labels are int32 [batch],
+    or vectors [batch, num_classes] where images have several classes or are mixed.
 
     Args:
-        params: what to read and how.
-        output_size: height and width of the images.
-        num_classes: classes of the model; more in the data are an error.
-        input_context: which share of the data this host reads.
-        postprocess_fn: applied to each training batch, `(images, labels, seed)`.
+      params: what to read and how.
+      output_size: height and width of the images.
+      num_classes: classes of the model; more in the data are an error. 0 for any.
+      class_names: the classes in the order of their numbers, as the training data has them; empty
+        takes those of this data. For image files, where classes have no numbers of their own.
     """
-    parser = Parser(output_size, num_classes, params)
+    parse = Parser(output_size, num_classes, params).parse_fn(bool(params.is_training))
+    mix = _mixing(params, num_classes)
     if params.file_type not in FILE_TYPES:
         raise DataError(
             f"file_type {params.file_type!r} is not for classification; expected one of "
             f"{', '.join(FILE_TYPES)}"
         )
-    if params.file_type in RECORD_TYPES:
-        decoder = Decoder(params.image_field_key, params.label_field_key, params.is_multilabel)
-        reader = InputReader(params, decoder.decode, parser.parse, postprocess_fn=postprocess_fn)
-        return reader.read(input_context)
-    images = _read_image_files(params)
-    if len(images.class_names) > num_classes:
+    if params.tfds_name or params.file_type in COMPRESSIONS:
+        if params.tfds_name:
+            params = _with_encoded_images(params)
+            decode: Callable[..., Any] = _tfds_decoder(params)
+        else:
+            decode = Decoder(
+                params.image_field_key, params.label_field_key, params.is_multilabel
+            ).decode
+        return InputReader(params, decoder_fn=decode, parser_fn=parse, postprocess_fn=mix)
+    sources = _image_file_sources(params, num_classes, class_names)
+    return InputReader(params, parser_fn=parse, postprocess_fn=mix, sources=sources)
+
+
+def _mixing(params: configs.DataConfig, num_classes: int) -> Optional[Callable[..., Any]]:
+    if not params.is_training or params.mixup_and_cutmix is None or not num_classes:
+        return None
+    return augment.MixupAndCutmix(num_classes, **params.mixup_and_cutmix.as_dict()).distort
+
+
+def _image_file_sources(
+    params: configs.DataConfig, num_classes: int, class_names: Sequence[str]
+) -> dict[str, Source]:
+    """The sources of folders or CSV files; those of a mix have their classes in common."""
+    sets = {}
+    for name, path in by_name(params.input_path).items():
+        if params.file_type == "folder":
+            sets[name] = image_files.read_folders(path)
+        else:
+            sets[name] = image_files.read_csv(path, params.is_multilabel)
+    names = tuple(class_names)
+    if not names:
+        found = {name for images in sets.values() for name in images.class_names}
+        first = next(iter(sets.values())).class_names
+        names = first if found == set(first) else tuple(sorted(found))
+    if num_classes and len(names) > num_classes:
         raise DataError(
-            f"{params.input_path}: {len(images.class_names)} classes in the data, but the model "
-            f"has {num_classes}: set task.model.num_classes={len(images.class_names)}"
+            f"{len(names)} classes in the data ({', '.join(names[:10])}"
+            f"{', ...' if len(names) > 10 else ''}), but the model has {num_classes}: set "
+            f"task.model.num_classes={len(names)}"
         )
-    key = params.image_field_key
-    reader = InputReader(
-        params,
-        parser_fn=parser.parse,
-        examples=image_files.as_dataset(images, key, params.label_field_key, ORIGIN),
-        load_fn=lambda example: image_files.load_image(example, key),
-        postprocess_fn=postprocess_fn,
-    )
-    return reader.read(input_context)
+    return {
+        name: images.with_classes(names).as_source(
+            params.image_field_key, params.label_field_key, params.is_multilabel
+        )
+        for name, images in sets.items()
+    }
 
 
-def _read_image_files(params: configs.DataConfig) -> image_files.LabelledImages:
-    paths = params.input_path
-    paths = paths.split(",") if isinstance(paths, str) else list(paths)
-    paths = [os.path.expanduser(path.strip()) for path in paths if path.strip()]
-    if not paths:
-        raise DataError("input_path is empty: where is the data?")
-    read = image_files.read_folders if params.file_type == "folder" else image_files.read_csv
-    return read(paths)
+def _with_encoded_images(params: configs.DataConfig) -> configs.DataConfig:
+    """Leaves decoding to the parser, which decodes no more than the crop."""
+    skipped = params.tfds_skip_decoding_feature or "image"
+    return dataclasses.replace(params, tfds_skip_decoding_feature=skipped, tfds_as_supervised=False)
+
+
+def _tfds_decoder(params: configs.DataConfig) -> Callable[[dict[str, tf.Tensor]], dict]:
+    """Brings the features `image` and `label` under the keys of the config."""
+
+    def decode(features: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        return {
+            params.image_field_key: features["image"],
+            params.label_field_key: features["label"],
+        }
+
+    return decode

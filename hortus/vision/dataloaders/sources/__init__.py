@@ -1,0 +1,1 @@
+"""Where examples come from: files of records, lists of files, TensorFlow Datasets."""

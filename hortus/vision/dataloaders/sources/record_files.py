@@ -1,0 +1,189 @@
+"""Files of records: TFRecord, plain or compressed."""
+
+import dataclasses
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from hortus.vision.dataloaders.dataset_info import DatasetInfo, read_info
+from hortus.vision.dataloaders.errors import DataError
+from hortus.vision.dataloaders.sources.base import (
+    Shard,
+    Shuffle,
+    Source,
+    random_order,
+    shuffle_in_blocks,
+)
+
+COMPRESSIONS = {"tfrecord": "", "tfrecord_compressed": "GZIP"}
+_GZIP = b"\x1f\x8b"
+_PREFETCHED = 16
+"""Records read ahead per file, where files are far away."""
+
+
+@dataclasses.dataclass(frozen=True)
+class FilePart:
+    """Some or all records of a file."""
+
+    path: str
+    skip: int = 0
+    """Records to leave out at the begin."""
+    take: int = -1
+    """Records to read after that; -1 for all."""
+
+
+class RecordFiles(Source):
+    """Records of files, decoded by `decoder_fn`.
+
+    Args:
+      parts: the files.
+      decoder_fn: a record -> a dict of tensors; None gives the records themselves.
+      dataset_fn: a path -> the tf.data.Dataset of its records.
+      cycle_length: files read in turn, when shuffling.
+      block_length: records taken from a file before the next one's turn.
+      info: what is known of the data; None looks beside the files.
+    """
+
+    def __init__(
+        self,
+        parts: Sequence[FilePart],
+        decoder_fn: Callable[[tf.Tensor], Any] | None = None,
+        dataset_fn: Callable[[tf.Tensor], tf.data.Dataset] = tf.data.TFRecordDataset,
+        cycle_length: int | None = None,
+        block_length: int = 1,
+        info: DatasetInfo | None = None,
+    ):
+        self.parts = list(parts)
+        self._decoder_fn = decoder_fn
+        self._dataset_fn = dataset_fn
+        self._cycle_length = cycle_length or 10
+        self._block_length = block_length
+        self._info = info
+
+    @property
+    def info(self) -> DatasetInfo:
+        if self._info is None:
+            self._info = read_info(part.path for part in self.parts)
+        return self._info
+
+    def one_pass(self, shard: Shard, shuffle: Shuffle | None) -> tf.data.Dataset:
+        parts = self.parts
+        if all(part.take == 0 for part in parts):
+            raise DataError(f"{parts[0].path if parts else 'no file'}: there are no records")
+        by_file = len(parts) >= shard.count
+        if by_file:
+            parts = parts[shard.index :: shard.count]
+        table = {
+            "file": tf.constant([part.path for part in parts]),
+            "skip": tf.constant([part.skip for part in parts], tf.int64),
+            "take": tf.constant([part.take for part in parts], tf.int64),
+        }
+        cycle_length = 1
+        if shuffle is not None:
+            order = random_order(len(parts), tf.random.fold_in(shuffle.seed, tf.int64.max))
+            table = {name: tf.gather(values, order) for name, values in table.items()}
+            cycle_length = min(self._cycle_length, len(parts))
+        records = tf.data.Dataset.from_tensor_slices(table).interleave(
+            self._records, cycle_length=cycle_length, block_length=self._block_length
+        )
+        if not by_file:
+            records = records.shard(shard.count, shard.index)
+        return records if shuffle is None else shuffle_in_blocks(records, shuffle)
+
+    def _records(self, part: dict[str, tf.Tensor]) -> tf.data.Dataset:
+        records = self._dataset_fn(part["file"])
+        if any(each.skip or each.take >= 0 for each in self.parts):
+            records = records.skip(part["skip"]).take(part["take"])
+        if any("://" in each.path for each in self.parts):
+            records = records.prefetch(_PREFETCHED)
+        return records.enumerate().map(
+            lambda number, record: {
+                "file": part["file"],
+                "number": part["skip"] + number,
+                "record": record,
+            }
+        )
+
+    def load(self, reference: dict[str, tf.Tensor]) -> Any:
+        record = reference["record"]
+        return record if self._decoder_fn is None else self._decoder_fn(record)
+
+    def where(self, reference: dict[str, Any]) -> str:
+        return f"{reference['file'].decode()}, record {int(reference['number'])}"
+
+    def hint(self, reference: dict[str, Any], reason: str) -> str:
+        if "required but could not be found" not in reason:
+            return ""
+        example = tf.train.Example.FromString(bytes(reference["record"]))
+        names = sorted(example.features.feature)
+        return f"; the record has the features {', '.join(names) or '(none)'}"
+
+    def find_damage(self) -> str:
+        for part in self.parts:
+            count, reason = count_readable(part.path, self._dataset_fn)
+            if reason:
+                return f"{part.path}, record {count}: {reason}"
+        return ""
+
+
+def check_format(path: str, compression: str) -> None:
+    """Raises when the begin of a file shows that it holds no such records."""
+    try:
+        with tf.io.gfile.GFile(path, "rb") as file:
+            begin, size = file.read(8), file.size()
+    except tf.errors.OpError as error:
+        raise DataError(f"{path}: cannot be read: {error.message}") from None
+    if size == 0:
+        raise DataError(f"{path} is empty")
+    is_gzip = begin[:2] == _GZIP
+    if compression and not is_gzip:
+        raise DataError(f"{path} is not compressed with GZIP: set file_type to tfrecord")
+    if compression:
+        return
+    # A record is its length (8 bytes), a checksum (4), the data and another checksum (4).
+    if size < 16 or int.from_bytes(begin, "little") > size - 16:
+        what = "is compressed with GZIP: set file_type to tfrecord_compressed"
+        raise DataError(f"{path} {what if is_gzip else 'is not a TFRecord file, or is cut off'}")
+
+
+def count_readable(
+    path: str, dataset_fn: Callable[[tf.Tensor], tf.data.Dataset] = tf.data.TFRecordDataset
+) -> tuple[int, str]:
+    """Number of records before the first that cannot be read, and what is wrong with that one."""
+    count = 0
+    try:
+        for _ in dataset_fn(tf.constant(path)):
+            count += 1
+    except tf.errors.OpError as error:
+        return count, error.message.split("}} ")[-1].split("[Op:")[0].strip()
+    return count, ""
+
+
+def without_damage(
+    parts: Sequence[FilePart],
+    dataset_fn: Callable[[tf.Tensor], tf.data.Dataset],
+    on_damage: Callable[[str, str], None],
+) -> list[FilePart]:
+    """Leaves out what cannot be read. It reads all files once, to know.
+
+    What follows a damaged record in its file is lost with it.
+
+    Args:
+      parts: the files.
+      dataset_fn: a path -> the tf.data.Dataset of its records.
+      on_damage: called with where and why.
+    """
+    logging.getLogger(__name__).info("looking for damage in %d files of records", len(parts))
+    sound = []
+    for part in parts:
+        count, reason = count_readable(part.path, dataset_fn)
+        if reason:
+            on_damage(f"{part.path}, from record {count} on", reason)
+            left = max(count - part.skip, 0)
+            take = left if part.take < 0 else min(part.take, left)
+            sound.append(dataclasses.replace(part, take=take))
+        else:
+            sound.append(part)
+    return sound
