@@ -120,7 +120,8 @@ class Parser(parser.Parser):
                 label = tf.identity(label)
         if not self.params.is_multilabel:
             return label
-        return tf.reduce_max(tf.one_hot(tf.reshape(label, [-1]), self.num_classes), axis=0)
+        vectors = tf.one_hot(tf.reshape(label, [-1]), self.num_classes)
+        return tf.minimum(tf.reduce_sum(vectors, axis=0), 1.0)
 
 
 def describe(params: configs.DataConfig) -> DatasetInfo:

@@ -43,6 +43,7 @@ class InMemory(Source):
     def info(self) -> DatasetInfo:
         return self._source.info
 
+    @tf.autograph.experimental.do_not_convert
     def one_pass(self, shard: Shard, shuffle: Shuffle | None) -> tf.data.Dataset:
         return self._rows.one_pass(shard, shuffle)
 

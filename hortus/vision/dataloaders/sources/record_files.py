@@ -68,6 +68,7 @@ class RecordFiles(Source):
             self._info = read_info(part.path for part in self.parts)
         return self._info
 
+    @tf.autograph.experimental.do_not_convert
     def one_pass(self, shard: Shard, shuffle: Shuffle | None) -> tf.data.Dataset:
         parts = self.parts
         if all(part.take == 0 for part in parts):
@@ -85,26 +86,26 @@ class RecordFiles(Source):
             order = random_order(len(parts), tf.random.fold_in(shuffle.seed, tf.int64.max))
             table = {name: tf.gather(values, order) for name, values in table.items()}
             cycle_length = min(self._cycle_length, len(parts))
+        # Hosts have their files in different orders: within a file they agree on its records.
+        share = Shard() if by_file else shard
         records = tf.data.Dataset.from_tensor_slices(table).interleave(
-            self._records, cycle_length=cycle_length, block_length=self._block_length
+            lambda part: self._records(part, share),
+            cycle_length=cycle_length,
+            block_length=self._block_length,
         )
-        if not by_file:
-            records = records.shard(shard.count, shard.index)
         return records if shuffle is None else shuffle_in_blocks(records, shuffle)
 
-    def _records(self, part: dict[str, tf.Tensor]) -> tf.data.Dataset:
+    def _records(self, part: dict[str, tf.Tensor], share: Shard) -> tf.data.Dataset:
         records = self._dataset_fn(part["file"])
         if any(each.skip or each.take >= 0 for each in self.parts):
             records = records.skip(part["skip"]).take(part["take"])
         if any("://" in each.path for each in self.parts):
             records = records.prefetch(_PREFETCHED)
-        return records.enumerate().map(
-            lambda number, record: {
-                "file": part["file"],
-                "number": part["skip"] + number,
-                "record": record,
-            }
-        )
+
+        def refer(number: tf.Tensor, record: tf.Tensor) -> dict[str, tf.Tensor]:
+            return {"file": part["file"], "number": part["skip"] + number, "record": record}
+
+        return records.enumerate().shard(share.count, share.index).map(refer)
 
     def load(self, reference: dict[str, tf.Tensor]) -> Any:
         record = reference["record"]

@@ -59,6 +59,7 @@ class Table(Source):
         """Keys of columns that hold paths."""
         return self._files
 
+    @tf.autograph.experimental.do_not_convert
     def one_pass(self, shard: Shard, shuffle: Shuffle | None) -> tf.data.Dataset:
         if self._count <= shard.index:
             raise DataError(
