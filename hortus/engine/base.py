@@ -129,7 +129,9 @@ class Engine(abc.ABC):
 
     def repeat_first(self, dataset: Any, num_batches: int) -> Any:
         """The first batches of a dataset, again and again."""
-        return dataset.take(num_batches).cache().repeat()
+        from hortus.engine.tensorflow import feed  # tf.data feeds both engines
+
+        return feed.repeat_first(dataset, num_batches)
 
     def with_xla(self, fn: Callable) -> Callable:
         """`fn`, a replica's part of a step, compiled by XLA if the run asks for it."""

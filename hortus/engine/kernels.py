@@ -41,6 +41,41 @@ def fused_batch_norm(
     )
 
 
+def non_max_suppression(
+    boxes: Any,
+    scores: Any,
+    *,
+    iou_threshold: float,
+    score_threshold: float,
+    max_detections: int,
+) -> tuple[Any, Any, Any, Any] | None:
+    """Non-maximum suppression of all images and classes, in one kernel.
+
+    Args:
+        boxes: (batch, n, classes or 1, 4) float32, in pixels.
+        scores: (batch, n, classes) float32.
+        iou_threshold: boxes that overlap a better one of their class by more are dropped.
+        score_threshold: boxes with a score up to this are not looked at.
+        max_detections: most boxes per image.
+
+    Returns:
+        Boxes (batch, max_detections, 4), classes (batch, max_detections) int32, scores
+        (batch, max_detections), best first and padded with 0, and how many they are, (batch,)
+        int32; None where the backend has no such kernel.
+    """
+    if keras.backend.backend() != "tensorflow":
+        return None
+    from hortus.engine.tensorflow import kernels
+
+    return kernels.non_max_suppression(
+        boxes,
+        scores,
+        iou_threshold=iou_threshold,
+        score_threshold=score_threshold,
+        max_detections=max_detections,
+    )
+
+
 def separate_replicas() -> int:
     """Over how many replicas, each seeing its own part of the batch, the caller is being run.
 

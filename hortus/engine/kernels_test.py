@@ -4,6 +4,7 @@ import pytest
 from keras import ops
 
 from hortus.engine import kernels
+from hortus.vision.ops import nms
 
 ON_TENSORFLOW = keras.backend.backend() == "tensorflow"
 
@@ -29,6 +30,37 @@ def test_fused_batch_norm_leaves_alone_what_the_kernel_would_change():
     x, one = np.ones((2, 1, 1, 3), "float32"), np.ones(3, "float32")
     assert kernels.fused_batch_norm(x, one, one, epsilon=1e-6) is None
     assert kernels.fused_batch_norm(ops.cast(x, "int32"), one, one, epsilon=1e-3) is None
+
+
+def suppressed(compiled):
+    random = np.random.RandomState(0)
+    low = random.uniform(0, 60, (2, 40, 1, 2))
+    boxes = np.concatenate([low, low + random.uniform(5, 40, low.shape)], -1).astype("float32")
+    scores = random.uniform(0, 1, (2, 40, 3)).astype("float32")
+    scores[1, 2:] = 0.0
+    settings = {"iou_threshold": 0.4, "score_threshold": 0.3, "max_detections": 50}
+
+    def suppress(boxes, scores):
+        return nms.per_class(boxes, scores, kernel=kernels.non_max_suppression, **settings)
+
+    return nms.per_class(boxes, scores, **settings), compiled(suppress)(boxes, scores)
+
+
+@pytest.mark.skipif(not ON_TENSORFLOW, reason="only TensorFlow has the kernel")
+def test_non_max_suppression_is_the_plain_one():
+    expected, actual = suppressed(lambda function: function)
+    assert int(expected.count[0]) == 50 and 0 < int(expected.count[1]) <= 6  # full and padded
+    for a, b in zip(actual[:4], expected[:4], strict=True):
+        # Chosen, not computed: the same numbers.
+        np.testing.assert_array_equal(ops.convert_to_numpy(a), ops.convert_to_numpy(b))
+
+
+@pytest.mark.skipif(not ON_TENSORFLOW, reason="only TensorFlow has the kernel")
+def test_non_max_suppression_compiles():
+    import tensorflow as tf
+
+    expected, actual = suppressed(lambda function: tf.function(function, jit_compile=True))
+    np.testing.assert_array_equal(actual.scores, expected.scores)
 
 
 def test_outside_of_a_strategy_there_is_one_replica():

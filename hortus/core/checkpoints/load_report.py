@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import sys
 from typing import Any
 
 Shape = tuple[int, ...]
@@ -102,6 +103,15 @@ class LoadReport:
         for row in self.rows(every):
             result.add_row(*row, style=colours[row[0].split(",")[0].split(" ")[0]])
         return result
+
+    def show(self) -> None:
+        """Prints the table: in colour on a terminal, as text otherwise."""
+        if sys.stderr.isatty():
+            from rich.console import Console
+
+            Console(stderr=True).print(self.rich_table())
+        else:
+            print(self, file=sys.stderr, flush=True)
 
     def __str__(self) -> str:
         return self.plain_table()

@@ -164,12 +164,15 @@ class TensorFlowEngine(Engine):
         self, step: Step, state: list[Any], eagerly: bool = False
     ) -> Callable[[Feed, int], None]:
         wait = self._wait_variable()
+        drawn = [0]  # batches in one step, seen when it is traced
 
         def loop(iterator: Any, num_steps: tf.Tensor) -> None:
             batches = _ReplicaBatches(iterator, self, wait)
 
             def body(index: tf.Tensor) -> tuple[tf.Tensor]:
+                batches.drawn = 0
                 step(batches)
+                drawn[0] = batches.drawn
                 return (index + 1,)
 
             tf.while_loop(lambda index: index < num_steps, body, (tf.constant(0),))
@@ -184,6 +187,7 @@ class TensorFlowEngine(Engine):
                 compiled(feed.iterator, tf.constant(num_steps))
             except (tf.errors.OutOfRangeError, StopIteration):
                 raise EngineError(END_OF_TRAINING_DATA) from None
+            feed.taken += num_steps * drawn[0]
             if wait is not None:
                 self.timing.data_wait_seconds += float(wait.numpy())
             self.timing.seconds += time.perf_counter() - start
@@ -359,11 +363,13 @@ class _ReplicaBatches:
     ):
         self._iterator, self._engine, self._wait = iterator, engine, wait
         self._is_even = is_even
+        self.drawn = 0
 
     def __iter__(self) -> "_ReplicaBatches":
         return self
 
     def __next__(self) -> Any:
+        self.drawn += 1
         if self._wait is None:
             return self._engine._split(next(self._iterator), self._is_even)
         start = tf.timestamp()

@@ -3,6 +3,7 @@
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.ops import control_flow_util  # no public way tells that XLA is compiling
 
 _FUSABLE = ("float32", "bfloat16", "float16")
 # Below this, TensorFlow silently raises epsilon, as cuDNN asks for it.
@@ -48,6 +49,29 @@ def fused_batch_norm(
     # The kernel normalises by the population variance and reports the sample variance.
     count = tf.cast(tf.size(images) // images.shape[-1], tf.float32)
     return outputs, batch_mean, batch_variance * ((count - 1.0) / count)
+
+
+def non_max_suppression(
+    boxes: Any,
+    scores: Any,
+    *,
+    iou_threshold: float,
+    score_threshold: float,
+    max_detections: int,
+) -> tuple[Any, Any, Any, Any] | None:
+    """See `hortus.engine.kernels.non_max_suppression`."""
+    if control_flow_util.GraphOrParentsInXlaContext(tf.compat.v1.get_default_graph()):
+        return None  # XLA cannot compile the kernel
+    boxes, scores, classes, count = tf.image.combined_non_max_suppression(
+        boxes,
+        scores,
+        max_output_size_per_class=max_detections,
+        max_total_size=max_detections,
+        iou_threshold=iou_threshold,
+        score_threshold=score_threshold,
+        clip_boxes=False,
+    )
+    return boxes, tf.cast(classes, tf.int32), scores, count
 
 
 def separate_replicas() -> int:
