@@ -18,9 +18,7 @@ from hortus.core import (
 )
 from hortus.testing import run_under_engine, tiny_task
 
-ON_JAX = (
-    "modes or memory or diverge or eagerly or overfit or schedule or end_of_the_data or given_steps"
-)
+ON_JAX = "memory or diverges_is_tried or overfit or end_of_the_data or given_steps or one_by_one"
 
 
 @pytest.mark.slow
@@ -264,6 +262,7 @@ def test_the_best_checkpoint_is_kept_and_can_be_started_from(run, tmp_path, caps
         {"runtime": {"run_eagerly": True}},
         {"trainer": {"train_tf_function": False, "eval_tf_function": False}},
     ],
+    ids=["run", "one_by_one"],
 )
 def test_eagerly_trained_weights_are_the_same(run, changes):
     trainer = {"train_steps": 3, "steps_per_loop": 3}

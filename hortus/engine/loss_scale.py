@@ -72,10 +72,16 @@ class LossScaleOptimizer(keras.optimizers.LossScaleOptimizer):
             scale = self.dynamic_scale
             unscaled = [None if grad is None else grad / scale for grad in grads]
             self.inner_optimizer.apply(unscaled, trainable_variables)
-        elif keras.backend.backend() == "tensorflow" or scope is None:
+        elif keras.backend.backend() == "tensorflow":
             super().apply(grads, trainable_variables)
-        else:
+        elif scope is not None:
             self._apply_functionally(grads, trainable_variables, scope)
+        else:
+            state = [*(trainable_variables or self._trainable_variables), *self.variables]
+            with keras.StatelessScope([(v, v.value) for v in state]) as scope:
+                self._apply_functionally(grads, trainable_variables, scope)
+            for variable in state:
+                variable.assign(keras_private.scope_values(scope)[id(variable)])
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "dynamic": self.dynamic}
