@@ -19,6 +19,7 @@ _MODULES = {
     "mobiledet": "mobiledet",
     "mobilenet": "mobilenet",
     "resnet": "resnet",
+    "resnet_unet": "resnet_unet",
     "revnet": "revnet",
     "spinenet": "spinenet",
     "spinenet_mobile": "spinenet_mobile",

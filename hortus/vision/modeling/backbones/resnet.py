@@ -147,6 +147,9 @@ class ResNet(ResNetTrunk):
         self.scale_stem = scale_stem
         super().__init__(model_id, input_specs, **kwargs)
 
+    def _drop_rate(self, level: int) -> float:
+        return stochastic_depth_rate(self.stochastic_depth_drop_rate, level, 5)
+
     def _endpoints(self, inputs: Any) -> dict[str, Any]:
         block, repeats = BLOCKS[self.model_id]
         stem_multiplier = self.depth_multiplier if self.scale_stem else 1.0
@@ -159,7 +162,7 @@ class ResNet(ResNetTrunk):
                 filters=int(_FILTERS[level - 2] * self.depth_multiplier),
                 repeats=repeats[level - 2],
                 strides=1 if level == 2 else 2,
-                drop_rate=stochastic_depth_rate(self.stochastic_depth_drop_rate, level, 5),
+                drop_rate=self._drop_rate(level),
                 name=f"level{level}",
             )
             endpoints[str(level)] = x
