@@ -40,11 +40,12 @@ def check_levels(golden, prefix, labels, generator, size):
         ("m0.5_u0.4_attr_weights", (0.5, 0.4)),
     ],
 )
-def test_anchor_labels_equal_reference(golden, name, arguments):
+def test_anchor_labels_equal_reference(golden, compiled, name, arguments):
     objects = [padded(golden["gt_boxes"]), padded(golden["gt_labels"])]
     if "attr" in name:
         objects += [{"color": padded(golden["gt_attr_color"])}, padded(golden["gt_weights"])]
-    labels = anchor_labeler.AnchorLabeler(*arguments)(RETINANET.boxes(SIZE), *objects)
+    label = compiled(anchor_labeler.AnchorLabeler(*arguments).__call__)
+    labels = label(RETINANET.boxes(SIZE), *objects)
     prefix = f"AnchorLabeler/{name}"
     check_levels(golden, f"{prefix}/cls_targets", labels.classes, RETINANET, 1)
     check_levels(golden, f"{prefix}/box_targets", labels.boxes, RETINANET, 4)
@@ -55,10 +56,9 @@ def test_anchor_labels_equal_reference(golden, name, arguments):
         check_levels(golden, f"{prefix}/attr_color", labels.attributes["color"], RETINANET, 2)
 
 
-def test_an_image_without_objects_is_background(golden):
-    labels = anchor_labeler.AnchorLabeler()(
-        RETINANET.boxes(SIZE), padded(golden["gt_boxes"]), padded(golden["gt_labels"])
-    )
+def test_an_image_without_objects_is_background(golden, compiled):
+    label = compiled(anchor_labeler.AnchorLabeler().__call__)
+    labels = label(RETINANET.boxes(SIZE), padded(golden["gt_boxes"]), padded(golden["gt_labels"]))
     classes, weights = np.array(labels.classes)[1], np.array(labels.class_weights)[1]
     assert np.unique(classes) == golden["AnchorLabeler/no_gt/cls_targets_unique"]
     assert weights.sum() == golden["AnchorLabeler/no_gt/cls_weights_sum"]
@@ -66,20 +66,25 @@ def test_an_image_without_objects_is_background(golden):
     assert np.isfinite(ops.convert_to_numpy(labels.boxes)).all()
 
 
-def test_proposal_labels_equal_reference(golden):
+def test_proposal_labels_equal_reference(golden, compiled):
     label = anchor_labeler.ProposalLabeler(0.7, 0.3, batch_size=10**6, foreground_fraction=0.5)
-    labels = label(PROPOSALS.boxes(SIZE), padded(golden["gt_boxes"]))
+    labels = compiled(label.__call__)(PROPOSALS.boxes(SIZE), padded(golden["gt_boxes"]))
     prefix = "RpnAnchorLabeler/all_sampled_batch1e6"
     check_levels(golden, f"{prefix}/score_targets", labels.scores, PROPOSALS, 1)
     check_levels(golden, f"{prefix}/box_targets", labels.boxes, PROPOSALS, 4)
 
 
-def test_proposal_labels_are_sampled(golden):
+def test_proposal_labels_are_sampled(golden, compiled):
     label = anchor_labeler.ProposalLabeler(batch_size=256)
     boxes = PROPOSALS.boxes(SIZE), padded(golden["gt_boxes"])
-    scores = np.array(label(*boxes, seed=1).scores)
+
+    def draw(seed):
+        run = compiled(lambda *boxes: label(*boxes, seed=seed).scores)
+        return np.array(run(*boxes))
+
+    scores = draw(1)
     counts = [[(image == value).sum() for value in (-1, 0, 1)] for image in scores]
     assert counts[0] == golden["RpnAnchorLabeler/b256_fg0.5/counts_-1_0_1"].tolist()
     assert counts[1][1:] == [256, 0]
-    np.testing.assert_array_equal(np.array(label(*boxes, seed=1).scores), scores)
-    assert not np.array_equal(np.array(label(*boxes, seed=2).scores), scores)
+    np.testing.assert_array_equal(draw(1), scores)
+    assert not np.array_equal(draw(2), scores)

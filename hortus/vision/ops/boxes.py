@@ -6,6 +6,7 @@ boxes, or a tensor of shape [batch, 2] with boxes [batch, ..., 4].
 
 from typing import Any
 
+import keras
 from keras import ops
 
 PADDING = -1.0
@@ -140,9 +141,14 @@ def top_k(scores: Any, k: int, *values: Any) -> tuple[Any, ...]:
 
 def take(values: Any, index: Any) -> Any:
     """Picks rows image by image: `values` [batch, n, ...] at `index` [batch, k]."""
-    # Image by image, as take_along_axis goes by elements on TensorFlow, and rows of the flattened
-    # batch would make devices that share a batch exchange it.
-    return ops.vectorized_map(lambda pair: ops.take(pair[0], pair[1], axis=0), (values, index))
+    values, index = ops.convert_to_tensor(values), ops.convert_to_tensor(index)
+    if keras.backend.backend() == "jax":
+        # Rows of the flattened batch would make devices that share a batch exchange it.
+        return ops.vectorized_map(lambda pair: ops.take(pair[0], pair[1], axis=0), (values, index))
+    # take_along_axis would go by elements, vectorized_map trace anew at each eager call.
+    batch, n, *rest = ops.shape(values)
+    rows = ops.expand_dims(n * ops.arange(batch, dtype="int32"), -1) + ops.cast(index, "int32")
+    return ops.take(ops.reshape(values, (-1, *rest)), rows, axis=0)
 
 
 def _where(keep: Any, boxes: Any) -> Any:

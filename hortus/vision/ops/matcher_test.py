@@ -60,7 +60,7 @@ def test_force_gives_each_object_a_box_and_padding_none():
 
 @pytest.mark.parametrize("force", [False, True])
 @pytest.mark.parametrize("m", [1, 16, 40])
-def test_matching_in_parts_is_matching(force, m):
+def test_matching_in_parts_is_matching(compiled, force, m):
     random = np.random.RandomState(0)
 
     def draw(*shape):
@@ -71,8 +71,12 @@ def test_matching_in_parts_is_matching(force, m):
     boxes, objects = draw(50), draw(3, m)
     objects[0, m // 2 :] = -1
     objects[1] = -1
-    expected = matcher.match(iou.iou(boxes, objects), (0.4, 0.6), force=force)
-    actual = matcher.match_overlaps(boxes, objects, (0.4, 0.6), force=force)
+
+    def run(boxes, objects):
+        expected = matcher.match(iou.iou(boxes, objects), (0.4, 0.6), force=force)
+        return expected, matcher.match_overlaps(boxes, objects, (0.4, 0.6), force=force)
+
+    expected, actual = compiled(run)(boxes, objects)
     np.testing.assert_array_equal(actual.indices, expected.indices)
     np.testing.assert_array_equal(actual.indicators, expected.indicators)
 

@@ -53,13 +53,22 @@ def balanced_mask(
 ) -> Any:
     """Which rows `balanced` chooses, bool [batch, n]."""
     n = positive.shape[1]
-    sample = balanced(positive, negative, size, positive_fraction, seed)
+    size = min(size, n)
+    most = min(int(size * positive_fraction), n)
+    order = keras.random.uniform(ops.shape(positive), minval=0.5, seed=seed)
+    positives = ops.minimum(_count(positive), most)
+    chosen = _first(order, negative, size, size - positives)
+    return chosen | _first(order, positive, most, positives) if most else chosen
 
-    def spread(row: tuple[Any, Any]) -> Any:
-        indices, is_chosen = row
-        return ops.scatter(ops.expand_dims(indices, -1), ops.cast(is_chosen, "int32"), (n,))
 
-    return ops.vectorized_map(spread, (sample.indices, sample.is_chosen)) > 0
+def _first(order: Any, among: Any, most: int, k: Any) -> Any:
+    """Marks the first `k` [batch, 1], of at most `most`, in random order of those in `among`."""
+    order = ops.where(among, order, 0.0)
+    last = ops.take_along_axis(ops.top_k(order, most)[0], ops.maximum(k - 1, 0), axis=1)
+    before, equal = order > last, among & (order == last)
+    # Two rows may have drawn the same number: of those, the upper ones.
+    tied = ops.cumsum(ops.cast(equal, "int32"), axis=1) <= k - _count(before)
+    return (before | (equal & tied)) & (k > 0)
 
 
 def _best(order: Any, among: Any, k: int) -> Any:
