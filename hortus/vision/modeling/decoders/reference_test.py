@@ -10,6 +10,7 @@ import pytest
 
 from hortus.testing import backbones as testing
 from hortus.testing import reference_dir
+from hortus.testing.heads import evaluate
 from hortus.vision.configs import retinanet
 from hortus.vision.modeling.decoders import factory
 
@@ -91,7 +92,7 @@ def test_outputs_for_known_weights(key):
     levels = (2, 6) if "l2_6" in key else (3, 7)
     model = build(key.partition("/")[0], levels, {**GOLDEN[key], "num_filters": 32}, specs)
     testing.set_known_weights(model)
-    outputs = model(features, training=False)
+    outputs = evaluate(model, features)
     expected = {name.split("/")[2] for name in golden.files if name.startswith(f"{key}/")}
     assert set(outputs) == expected
     for level, output in outputs.items():

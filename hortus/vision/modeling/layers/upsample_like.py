@@ -30,7 +30,7 @@ class UpsampleLike(Configurable, keras.layers.Layer):
         return (*inputs_shape[:1], *like_shape[1:3], inputs_shape[-1])
 
 
-def upsample(x: Any, factor: int, like: Any) -> Any:
+def upsample(x: Any, factor: int, like: Any = None) -> Any:
     """Repeats each pixel of `x`, then crops at the bottom and at the right to the size of `like`.
 
     An image whose side is no multiple of the stride has levels of sides such as 7 and 4: the
@@ -40,12 +40,14 @@ def upsample(x: Any, factor: int, like: Any) -> Any:
         x: (batch, height, width, channels).
         factor: how often a pixel is repeated in height and in width.
         like: a feature map of the size that is wanted, up to `factor - 1` less than that of `x`
-            times `factor`.
+            times `factor`; None for no cropping.
     """
     batch, height, width, channels = ops.shape(x)
     x = ops.reshape(x, (batch, height, 1, width, 1, channels))
     x = ops.broadcast_to(x, (batch, height, factor, width, factor, channels))
     x = ops.reshape(x, (batch, height * factor, width * factor, channels))
+    if like is None:
+        return x
     if x.shape[1:3] == like.shape[1:3] and None not in x.shape[1:3]:
         return x
     height, width = ops.shape(like)[1:3]
