@@ -76,6 +76,34 @@ def non_max_suppression(
     )
 
 
+def layer_norm(inputs: Any, gamma: Any, beta: Any, *, epsilon: float) -> Any:
+    """Layer normalisation over the last axis, with its gradient in closed form.
+
+    Args:
+        inputs: (..., features); computed with in float32.
+        gamma: (features,) float32 scale.
+        beta: (features,) float32 offset.
+        epsilon: added to the variance.
+
+    Returns:
+        float32 outputs like `inputs`; None where the compiler does as well by itself.
+    """
+    if keras.backend.backend() != "tensorflow":
+        return None
+    from hortus.engine.tensorflow import kernels
+
+    return kernels.layer_norm(inputs, gamma, beta, epsilon=epsilon)
+
+
+def approximate_gelu(inputs: Any) -> Any:
+    """GELU by its tanh approximation; on TensorFlow with its gradient in closed form."""
+    if keras.backend.backend() != "tensorflow":
+        return keras.ops.gelu(inputs, approximate=True)
+    from hortus.engine.tensorflow import kernels
+
+    return kernels.approximate_gelu(inputs)
+
+
 def separate_replicas() -> int:
     """Over how many replicas, each seeing its own part of the batch, the caller is being run.
 

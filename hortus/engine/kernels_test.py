@@ -66,3 +66,39 @@ def test_non_max_suppression_compiles():
 def test_outside_of_a_strategy_there_is_one_replica():
     assert kernels.separate_replicas() == 1
     assert ops.convert_to_numpy(kernels.sum_over_replicas(ops.ones(()))) == 1.0
+
+
+@pytest.mark.skipif(not ON_TENSORFLOW, reason="elsewhere these are plain operations")
+@pytest.mark.parametrize("name", ["approximate_gelu", "layer_norm"])
+def test_gradients_in_closed_form_are_those_of_differentiation(name):
+    import tensorflow as tf
+
+    random = np.random.RandomState(0)
+    x, weights = (tf.constant(random.normal(size=(4, 5, 8)).astype("float32")) for _ in range(2))
+    gamma, beta = (tf.constant(random.normal(size=8).astype("float32")) for _ in range(2))
+
+    def plain_layer_norm():
+        mean, variance = tf.nn.moments(x, [-1], keepdims=True)
+        return (x - mean) / tf.sqrt(variance + 1e-6) * gamma + beta
+
+    ours, plain = {
+        "approximate_gelu": (
+            lambda: kernels.approximate_gelu(x),
+            lambda: ops.gelu(x, approximate=True),
+        ),
+        "layer_norm": (
+            lambda: kernels.layer_norm(x, gamma, beta, epsilon=1e-6),
+            plain_layer_norm,
+        ),
+    }[name]
+    results = []
+    for function in (ours, plain):
+        with tf.GradientTape() as tape:
+            tape.watch([x, gamma, beta])
+            y = function()
+            loss = tf.reduce_sum(y * weights)
+        sources = [x] if name == "approximate_gelu" else [x, gamma, beta]
+        results.append([y, *tape.gradient(loss, sources)])
+    for one, other in zip(*results, strict=True):
+        # float32 rounding of sums of 20 numbers.
+        np.testing.assert_allclose(one, other, atol=1e-5)

@@ -1,5 +1,6 @@
 """The TensorFlow side of `hortus.engine.kernels`."""
 
+import math
 from typing import Any
 
 import tensorflow as tf
@@ -43,7 +44,7 @@ def fused_batch_norm(
     )
     if images is not inputs:
         outputs = tf.reshape(outputs, tf.shape(inputs))
-    outputs = tf.ensure_shape(outputs, inputs.shape)
+        outputs.set_shape(inputs.shape)
     if not training:
         return outputs, mean, variance
     # The kernel normalises by the population variance and reports the sample variance.
@@ -72,6 +73,48 @@ def non_max_suppression(
         clip_boxes=False,
     )
     return boxes, tf.cast(classes, tf.int32), scores, count
+
+
+def layer_norm(inputs: Any, gamma: Any, beta: Any, *, epsilon: float) -> Any:
+    """See `hortus.engine.kernels.layer_norm`."""
+
+    # Without XLA each operation is a pass over memory; differentiation would make many more.
+    @tf.custom_gradient
+    def normalize(x: Any, gamma: Any, beta: Any) -> Any:
+        centred = x - tf.reduce_mean(x, axis=-1, keepdims=True)
+        variance = tf.reduce_mean(tf.square(centred), axis=-1, keepdims=True)
+        scale = tf.math.rsqrt(variance + epsilon)
+        normal = centred * scale
+
+        def gradient(upstream: Any) -> tuple[Any, Any, Any]:
+            rows = tf.reshape(upstream, [-1, upstream.shape[-1]])
+            products = upstream * normal
+            to_gamma = tf.reduce_sum(tf.reshape(products, [-1, products.shape[-1]]), axis=0)
+            to_beta = tf.reduce_sum(rows, axis=0)
+            inner = upstream * gamma
+            mean = tf.reduce_mean(inner, axis=-1, keepdims=True)
+            slope = tf.reduce_mean(products * gamma, axis=-1, keepdims=True)
+            return (inner - (mean + normal * slope)) * scale, to_gamma, to_beta
+
+        return normal * gamma + beta, gradient
+
+    inputs = tf.cast(inputs, tf.float32)
+    return normalize(inputs, tf.convert_to_tensor(gamma), tf.convert_to_tensor(beta))
+
+
+@tf.custom_gradient
+def approximate_gelu(inputs: Any) -> Any:
+    """See `hortus.engine.kernels.approximate_gelu`."""
+    # 0.5 (1 + tanh u) is sigmoid(2 u), which takes fewer passes over memory.
+    one, three = 2.0 * math.sqrt(2.0 / math.pi), 2.0 * math.sqrt(2.0 / math.pi) * 0.044715
+    gate = tf.sigmoid(inputs * (one + three * tf.square(inputs)))
+    outputs = inputs * gate
+
+    def gradient(upstream: Any) -> Any:
+        inner = one + (3.0 * three) * tf.square(inputs)
+        return upstream * (gate + outputs * (1.0 - gate) * inner)
+
+    return outputs, gradient
 
 
 def separate_replicas() -> int:

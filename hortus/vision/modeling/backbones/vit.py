@@ -10,6 +10,7 @@ from hortus.vision.configs import backbones as backbone_configs
 from hortus.vision.configs import common
 from hortus.vision.modeling.backbones import factory
 from hortus.vision.modeling.backbones.backbone import Backbone, image_input
+from hortus.vision.modeling.layers.layer_normalization import LayerNormalization
 from hortus.vision.modeling.layers.position_embedding import ClassToken, PositionEmbedding
 from hortus.vision.modeling.layers.stochastic_depth import stochastic_depth_rate
 from hortus.vision.modeling.layers.transformer_block import TransformerEncoderBlock
@@ -175,7 +176,7 @@ class VisionTransformer(Backbone):
             )(x)
             if return_scores:
                 x, scores = x
-        return keras.layers.LayerNormalization(epsilon=1e-6, name="norm")(x), scores
+        return LayerNormalization(name="norm")(x), scores
 
     def _endpoints(
         self, tokens: Any, scores: Any, extra_tokens: int, grid: tuple[int, int]

@@ -7,6 +7,7 @@ import keras
 from keras import ops
 
 from hortus.core import registry
+from hortus.engine import kernels
 
 Activation = Callable[[Any], Any]
 
@@ -26,7 +27,7 @@ def register_activation(name: str) -> Callable[[Activation], Activation]:
 @keras.saving.register_keras_serializable(package="Hortus")
 def approximate_gelu(x: Any) -> Any:
     """GELU by its tanh approximation, as vision transformers were trained with."""
-    return ops.gelu(x, approximate=True)
+    return kernels.approximate_gelu(x)
 
 
 @register_activation("squared_relu")

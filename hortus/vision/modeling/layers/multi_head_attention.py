@@ -76,19 +76,24 @@ class MultiHeadSelfAttention(Configurable, keras.layers.Layer):
         """
         tokens, width = inputs.shape[1:]
         size = width // self.num_heads
-        kernels = [self.query_kernel, self.key_kernel, self.value_kernel]
-        biases = [self.query_bias, self.key_bias, self.value_bias]
+        # The scale goes to the weights, which are smaller than the queries.
+        scale = size**-0.5
+        kernels = [self.query_kernel * scale, self.key_kernel, self.value_kernel]
+        biases = [self.query_bias * scale, self.key_bias, self.value_bias]
         kernel = ops.concatenate([ops.reshape(k, (width, width)) for k in kernels], axis=1)
         bias = ops.concatenate([ops.reshape(b, (width,)) for b in biases])
-        x = ops.matmul(inputs, kernel) + bias
-        x = ops.reshape(x, (-1, tokens, 3, self.num_heads, size))
-        query, key, value = ops.unstack(ops.transpose(x, (2, 0, 3, 1, 4)))
-        logits = ops.matmul(query * size**-0.5, ops.transpose(key, (0, 1, 3, 2)))
+        x = ops.add(ops.matmul(inputs, kernel), bias)
+        query, key, value = (
+            ops.reshape(part, (-1, tokens, self.num_heads, size))
+            for part in ops.split(x, 3, axis=-1)
+        )
+        logits = ops.matmul(ops.transpose(query, (0, 2, 1, 3)), ops.transpose(key, (0, 2, 3, 1)))
         scores = ops.softmax(logits)
         kept = scores if self.dropout is None else self.dropout(scores, training=training)
-        x = ops.transpose(ops.matmul(kept, value), (0, 2, 1, 3))
-        x = ops.reshape(x, (-1, tokens, width))
-        x = ops.matmul(x, ops.reshape(self.output_kernel, (width, width))) + self.output_bias
+        x = ops.matmul(kept, ops.transpose(value, (0, 2, 1, 3)))
+        x = ops.reshape(ops.transpose(x, (0, 2, 1, 3)), (-1, tokens, width))
+        x = ops.matmul(x, ops.reshape(self.output_kernel, (width, width)))
+        x = ops.add(x, self.output_bias)
         return (x, scores) if return_scores else x
 
     def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> Any:

@@ -6,6 +6,7 @@ import keras
 
 from hortus.vision.modeling.layers import activations
 from hortus.vision.modeling.layers.configurable import Configurable
+from hortus.vision.modeling.layers.layer_normalization import LayerNormalization
 from hortus.vision.modeling.layers.layer_scale import LayerScale
 from hortus.vision.modeling.layers.multi_head_attention import MultiHeadSelfAttention
 from hortus.vision.modeling.layers.stochastic_depth import StochasticDepth
@@ -70,7 +71,7 @@ class TransformerEncoderBlock(Configurable, keras.layers.Layer):
         self.mlp_rest = self._after("mlp")
 
     def _norm(self, name: str) -> keras.layers.Layer:
-        return keras.layers.LayerNormalization(epsilon=1e-6, dtype=self.dtype_policy, name=name)
+        return LayerNormalization(dtype=self.dtype_policy, name=name)
 
     def _dense(self, units: int, name: str, activation: Any = None) -> keras.layers.Layer:
         return keras.layers.Dense(
