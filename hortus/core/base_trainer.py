@@ -299,8 +299,8 @@ class Trainer:
             except StopIteration:
                 if done == 0:
                     raise ValueError(
-                        "the validation data is empty: see task.validation_data, and "
-                        "`hortus data check`"
+                        "the validation data is empty: see task.validation_data; with "
+                        "drop_remainder, fewer examples than a batch are none"
                     ) from None
                 break
             aggregated = self.eval_reduce(aggregated, logs)

@@ -29,7 +29,7 @@ def local_devices(num_gpus: int) -> list[str]:
     if num_gpus > len(gpus):
         raise EngineError(
             f"runtime.num_gpus is {num_gpus}, but TensorFlow sees {len(gpus)} GPUs here; "
-            "`hortus doctor` tells more"
+            "a build without GPU support, as the extra `cpu` installs, sees none"
         )
     if num_gpus:
         return gpus[:num_gpus]
