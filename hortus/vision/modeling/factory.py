@@ -3,6 +3,7 @@
 import keras
 
 from hortus.vision.configs import image_classification as classification_configs
+from hortus.vision.configs import retinanet as retinanet_configs
 from hortus.vision.configs import semantic_segmentation as segmentation_configs
 from hortus.vision.modeling import backbones, decoders, heads
 from hortus.vision.modeling.classification_model import ClassificationModel
