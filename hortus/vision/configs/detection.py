@@ -24,6 +24,9 @@ class Parser(hyperparams.Config):
     """AutoAugment, RandAugment or SSD crops; null for none."""
     skip_crowd_during_training: bool = True
     """Leave out boxes that mark a crowd of objects."""
+    skip_difficult_during_training: bool = True
+    """Leave out objects that the data calls difficult (Pascal VOC). Evaluation ignores them: they
+    need not be found, and finding them is no fault."""
     max_num_instances: int = 100
     """Most objects per image; further ones are dropped."""
     pad: bool = True
@@ -40,6 +43,12 @@ class Parser(hyperparams.Config):
 class DataConfig(common.DataConfig):
     """Images with boxes and classes."""
 
+    image_dir: str = ""
+    """With `file_type: coco`, where input_path names the JSON file: the folder that its file names
+    start from. Empty looks in `images` beside the file, beside the file itself, and where COCO has
+    them (`../train2017` for `annotations/instances_train2017.json`). With `file_type: voc`,
+    input_path is the folder of Annotations and JPEGImages, or a list of its images, such as
+    `VOC2012/ImageSets/Main/train.txt`; image_dir replaces JPEGImages."""
     is_training: bool = False
     """Shuffle, repeat and augment."""
     dtype: str = "bfloat16"

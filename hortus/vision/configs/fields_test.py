@@ -36,6 +36,8 @@ EXTRA_FIELDS = {
     "skip_bad_records": "inputs can skip what cannot be read, and count it",
     "class_weights": "the losses of rare classes can count more, in classification too",
     "weights": "video data can be mixed like all other data",
+    "image_dir": "COCO and VOC files are read directly, and their images may be elsewhere",
+    "skip_difficult_during_training": "Pascal VOC marks some objects as difficult",
     "resnet_unet": "the backbone existed and could not be chosen",
 }
 # Types of ours that take more than the existing annotation, which nothing enforced, and why.

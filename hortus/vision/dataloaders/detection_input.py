@@ -1,0 +1,140 @@
+"""Input of object detection: COCO or Pascal VOC files, records, or TensorFlow Datasets."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any, Optional
+
+import tensorflow as tf
+
+from hortus.vision.configs import detection as configs
+from hortus.vision.dataloaders import coco_files, detection_checks, detection_decoder, voc_files
+from hortus.vision.dataloaders.dataset_info import DatasetInfo
+from hortus.vision.dataloaders.detection_classes import COCO_IDS, Classes, number_classes
+from hortus.vision.dataloaders.detection_parser import Parser
+from hortus.vision.dataloaders.detection_set import DetectionSet
+from hortus.vision.dataloaders.errors import DataError
+from hortus.vision.dataloaders.input_reader import InputReader
+from hortus.vision.dataloaders.sources.factory import by_name
+from hortus.vision.dataloaders.sources.record_files import COMPRESSIONS
+
+READERS = {"coco": coco_files.read_coco, "voc": voc_files.read_voc}
+FILE_TYPES = (*COMPRESSIONS, *READERS)
+
+
+def build_reader(
+    params: configs.DataConfig,
+    model: configs.DetectionModel,
+    class_names: Sequence[str] = (),
+) -> InputReader:
+    """The reader of batches (images, labels), see `detection_parser.Parser`.
+
+    It has looked at what can be seen without reading the data: that there are images and objects,
+    that boxes are pixels of images that have the size told, that the model has the classes. Its
+    `info` has the names of the classes 1, 2, ... and the number of objects in each.
+
+    Args:
+      params: what to read and how.
+      model: input size, number of classes and coarsest level of the model.
+      class_names: names of the classes 1, 2, ... that the model has learnt, so that other data has
+        the same numbers; empty goes by the category ids of this data.
+
+    Raises:
+      DataError: the data cannot be read, or would lead to nothing.
+    """
+    if params.tfds_name:
+        return _tfds_reader(params, model)
+    if params.file_type in COMPRESSIONS:
+        return _record_reader(params, model)
+    sets = read_sets(params)
+    sets = {name: detection_checks.check_set(data, params) for name, data in sets.items()}
+    classes = _number_classes(sets, model.num_classes, class_names)
+    sources = {name: data.as_source(classes) for name, data in sets.items()}
+    most = max(int(data.counts.max()) for data in sets.values())
+    return InputReader(params, parser_fn=_parse_fn(params, model, most), sources=sources)
+
+
+def build_dataset(
+    params: configs.DataConfig,
+    model: configs.DetectionModel,
+    input_context: Optional[Any] = None,
+    class_names: Sequence[str] = (),
+) -> tf.data.Dataset:
+    """The dataset of batches (images, labels); see `build_reader`."""
+    return build_reader(params, model, class_names).read(input_context)
+
+
+def read_sets(params: configs.DataConfig) -> dict[str, DetectionSet]:
+    """What the COCO or VOC files of `params.input_path` tell, by name; nothing is checked."""
+    if params.file_type not in READERS:
+        raise DataError(
+            f"file_type {params.file_type!r} is not for detection; expected one of "
+            f"{', '.join(FILE_TYPES)}"
+        )
+    read = READERS[params.file_type]
+    return {name: read(path, params.image_dir) for name, path in by_name(params.input_path).items()}
+
+
+def _number_classes(
+    sets: dict[str, DetectionSet], num_classes: int, class_names: Sequence[str]
+) -> Classes:
+    """The class numbers; the sets of a mix have their categories in common, by name."""
+    first = next(iter(sets.values()))
+    if len(sets) == 1 or class_names:
+        numbered = [
+            number_classes(
+                data.category_ids, data.category_names, num_classes, class_names, data.origin
+            )
+            for data in sets.values()
+        ]
+        return numbered[0]
+    for data in sets.values():
+        if (data.category_ids, data.category_names) != (first.category_ids, first.category_names):
+            raise DataError(
+                f"{data.origin} has other categories than {first.origin}: data that is mixed needs "
+                "the same ids and names"
+            )
+    return number_classes(
+        first.category_ids, first.category_names, num_classes, origin=first.origin
+    )
+
+
+def _parse_fn(
+    params: configs.DataConfig, model: configs.DetectionModel, most_objects: int = 0
+) -> Any:
+    parser = Parser(model.input_size[:2], model.max_level, model.num_classes, params, most_objects)
+    return parser.parse_fn(bool(params.is_training))
+
+
+def _record_reader(params: configs.DataConfig, model: configs.DetectionModel) -> InputReader:
+    decode = detection_decoder.build_decoder(params.decoder).decode
+    reader = InputReader(params, decoder_fn=decode, parser_fn=_parse_fn(params, model))
+    for source in reader.sources.values():
+        detection_checks.check_records(source, model.num_classes)
+    return reader
+
+
+def _tfds_reader(params: configs.DataConfig, model: configs.DetectionModel) -> InputReader:
+    names = list(by_name(params.tfds_name).values())
+    keeps_ids = {detection_decoder.keeps_coco_ids(name, model.num_classes) for name in names}
+    if len(keeps_ids) > 1:
+        raise DataError(f"{', '.join(names)} number their classes in different ways")
+    skipped = params.tfds_skip_decoding_feature or "image"
+    params = dataclasses.replace(
+        params, tfds_skip_decoding_feature=skipped, tfds_as_supervised=False
+    )
+    reader = _CocoIdsReader if keeps_ids == {True} else InputReader
+    return reader(
+        params,
+        decoder_fn=detection_decoder.tfds_decoder(names[0], model.num_classes),
+        parser_fn=_parse_fn(params, model),
+    )
+
+
+class _CocoIdsReader(InputReader):
+    """Names the classes by COCO's ids, which have gaps, where the source counts them through."""
+
+    @property
+    def info(self) -> DatasetInfo:
+        info = super().info
+        classes = number_classes(COCO_IDS, info.class_names, COCO_IDS[-1] + 1)
+        return dataclasses.replace(info, class_names=classes.names)
