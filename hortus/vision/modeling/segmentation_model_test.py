@@ -70,7 +70,7 @@ def test_general_experiment_equals_reference_on_tensorflow():
 
 
 @pytest.mark.parametrize("pool", [[], [64, 48]])
-def test_any_height_and_width_with_image_pooling(pool):
+def test_any_height_and_width_with_image_pooling_on_tensorflow(pool):
     config = tiny_config()
     config.override({"decoder": {"aspp": {"pool_kernel_size": pool, "dilation_rates": [2]}}})
     model = factory.build_segmentation_model(specs(), config)
