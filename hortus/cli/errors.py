@@ -17,6 +17,7 @@ _MISTAKES = (
     ("hortus.core.actions.recovery", "DivergedError"),
     ("hortus.core.checkpoints.errors", "CheckpointError"),
     ("hortus.engine.environment", "EngineError"),
+    ("hortus.vision.dataloaders.errors", "DataError"),
 )
 
 

@@ -11,6 +11,14 @@ from typing import Annotated, Optional
 import typer
 
 import hortus
+from hortus.cli import data
+from hortus.cli.options import (
+    Assignments,
+    ConfigFiles,
+    Experiment,
+    ModelDir,
+    ParamsOverride,
+)
 
 app = typer.Typer(
     name="hortus",
@@ -22,6 +30,7 @@ app = typer.Typer(
     rich_markup_mode="rich" if sys.stdout.isatty() else None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.add_typer(data.app, name="data")
 
 
 class Listing(str, enum.Enum):
@@ -59,43 +68,6 @@ class EvalMode(str, enum.Enum):
 
     eval = "eval"
     continuous_eval = "continuous_eval"
-
-
-Experiment = Annotated[
-    str, typer.Option("--experiment", "-e", help="Name of the experiment; see `hortus list`.")
-]
-ModelDir = Annotated[
-    str,
-    typer.Option(
-        "--model_dir",
-        "--model-dir",
-        "-d",
-        metavar="FOLDER",
-        help="Folder of the run: checkpoints, summaries, params.yaml.",
-    ),
-]
-Assignments = Annotated[
-    Optional[list[str]],
-    typer.Argument(metavar="[KEY=VALUE]...", help="More overrides, which win over all others."),
-]
-ConfigFiles = Annotated[
-    Optional[list[str]],
-    typer.Option(
-        "--config_file",
-        "--config-file",
-        metavar="FILE",
-        help="YAML or JSON file that overrides the experiment. Repeat it for more; later ones win.",
-    ),
-]
-ParamsOverride = Annotated[
-    Optional[list[str]],
-    typer.Option(
-        "--params_override",
-        "--params-override",
-        metavar="TEXT",
-        help="Overrides that win over all files: a.b=1,c.d=[2,3], or YAML or JSON text.",
-    ),
-]
 
 
 def _print_version(wanted: bool) -> None:

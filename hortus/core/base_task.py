@@ -2,7 +2,7 @@
 
 import abc
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Optional
 
 import keras
@@ -110,6 +110,18 @@ class Task(abc.ABC):
             modules = self.task_config.get("init_checkpoint_modules", "all")
             report = checkpoints.load_modules(model, path, modules)
             report.show()
+
+    def input_error(self, error: Exception) -> Optional[Exception]:
+        """What to tell a user instead of an error that broken data has caused.
+
+        Called with whatever ended a run. None, where the data is not to blame, lets it pass.
+        """
+        del error
+        return None
+
+    def notes(self) -> Iterable[str]:
+        """What a user should know when a run has ended, such as examples that were left out."""
+        return ()
 
     # ---- steps ------------------------------------------------------------------------------
 

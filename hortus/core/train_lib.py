@@ -245,9 +245,14 @@ class ExperimentRunner:
         except Exception as error:
             if trainer.engine.is_out_of_memory(error):
                 raise engine.EngineError(self._memory_advice(trainer)) from error
+            better = self.task.input_error(error)
+            if better is not None:
+                raise better from error
             raise
         finally:
             manager.close()
+        for note in self.task.notes():
+            controller.progress.say(note)
         memory = peak_memory()
         if memory:
             logging.info("Peak memory of this process: %.2f GB", memory / 1e9)

@@ -86,7 +86,9 @@ def run(
         virtual_cpu_devices=runtime.virtual_cpu_devices,
     )
     with strategy.scope():
-        task = task_factory.get_task(params.task, logging_dir=model_dir)
+        # What is tried out leaves nothing behind.
+        folder = None if does_train and params.trainer.fast_dev_run else model_dir
+        task = task_factory.get_task(params.task, logging_dir=folder)
     is_chief = engine.for_strategy(strategy).is_chief
     if does_train and is_chief and not params.trainer.fast_dev_run:
         for line in train_utils.changes_since_last_run(params, model_dir):

@@ -58,6 +58,7 @@ def attempt(
     prepare: Callable[[tf.Tensor, Any], Any],
     source: Source,
     bad_records: BadRecords | None,
+    on_error: Callable[[str], None] = lambda text: None,
 ) -> tf.data.Dataset:
     """Maps references to examples, in parallel and in order, and says where one is that fails.
 
@@ -67,6 +68,7 @@ def attempt(
       source: what the references belong to.
       bad_records: takes note of what cannot be prepared, which is left out then; None raises an
         error instead.
+      on_error: called with where and why before that error, whose own text a graph blurs.
     """
 
     def why_not(number: tf.Tensor, *values: tf.Tensor) -> str:
@@ -77,10 +79,12 @@ def attempt(
         try:
             prepare(number, reference)
         except (tf.errors.OpError, ValueError, TypeError) as error:
-            text = _reason(error)
+            text = reason_of(error)
             reason = text + source.hint(as_numpy, text)
         if bad_records is not None:
             bad_records.add(where, reason)
+        else:
+            on_error(f"{where}: {reason}")
         return f"{where}: {reason}"
 
     def tried(number: tf.Tensor, reference: Any) -> Any:
@@ -115,7 +119,7 @@ def _nothing(spec: tf.TensorSpec) -> tf.Tensor:
     return tf.zeros([size or 0 for size in spec.shape], spec.dtype)
 
 
-def _reason(error: Exception) -> str:
+def reason_of(error: Exception) -> str:
     """The part of a TensorFlow error that is about the data."""
     text = error.message if isinstance(error, tf.errors.OpError) else str(error)
     text = text.split("}} ")[-1].split("[Op:")[0].strip()

@@ -131,6 +131,18 @@ def describe(params: configs.DataConfig) -> DatasetInfo:
     return build_reader(params, (1, 1), 0).info
 
 
+def names_of_training(
+    params: configs.DataConfig, train_data: Optional[configs.DataConfig]
+) -> tuple[str, ...]:
+    """The classes of the training data, which give those of other data their numbers.
+
+    Empty for the training data itself, and where there is none or it does not name its classes.
+    """
+    if train_data is None or params is train_data or params == train_data:
+        return ()
+    return describe(train_data).class_names
+
+
 def build_dataset(
     params: configs.DataConfig,
     output_size: Sequence[int],

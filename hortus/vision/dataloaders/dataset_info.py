@@ -4,13 +4,16 @@ import dataclasses
 import json
 import os
 from collections.abc import Iterable
-from typing import Optional
+from typing import Any, Optional
 
 import tensorflow as tf
 
 from hortus.vision.dataloaders.errors import DataError
 
 FILE_NAME = "hortus_dataset.json"
+"""Beside record files: what they hold."""
+CLASS_NAMES_FILE = "class_names.json"
+"""In the folder of a run: a list of the names of the model's classes."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,7 +64,34 @@ def read_info(files: Iterable[str]) -> DatasetInfo:
     return DatasetInfo(names or (), total)
 
 
-def _read(path: str) -> dict:
+def write_class_names(folder: str, class_names: Iterable[str]) -> None:
+    """Writes the names of a model's classes to the folder of its run, for whoever uses it.
+
+    At every moment the file has its old or its new content.
+    """
+    tf.io.gfile.makedirs(folder)
+    path = os.path.join(folder, CLASS_NAMES_FILE)
+    temporary = f"{path}.{os.getpid()}.tmp"
+    with tf.io.gfile.GFile(temporary, "w") as file:
+        file.write(json.dumps(list(class_names), indent=1, ensure_ascii=False) + "\n")
+    tf.io.gfile.rename(temporary, path, overwrite=True)
+
+
+def read_class_names(folder: str) -> tuple[str, ...]:
+    """The names of the classes of the model in a run's folder; empty where they are not known."""
+    path = os.path.join(folder, CLASS_NAMES_FILE)
+    names = _read(path)
+    if not isinstance(names, (list, dict)) or (names and isinstance(names, dict)):
+        raise DataError(f"{path}: expected a list of names")
+    return tuple(str(name) for name in names)
+
+
+def record_files(folder: str) -> list[str]:
+    """Names of the record files that a folder's own description tells of."""
+    return list(_read(os.path.join(folder, FILE_NAME)).get("examples_per_file", {}))
+
+
+def _read(path: str) -> Any:
     if not tf.io.gfile.exists(path):
         return {}
     try:

@@ -63,6 +63,7 @@ class InputReader:
     ):
         self.params = params
         self.bad_records = BadRecords()
+        self._failures: list[str] = []
         self._dataset_fn, self._decoder_fn = dataset_fn, decoder_fn
         self._parse = _with_seed(parser_fn)
         self._transform_and_batch_fn = transform_and_batch_fn
@@ -116,10 +117,14 @@ class InputReader:
         return dataset.with_options(self._options())
 
     def explain(self, error: Exception) -> str:
-        """What is wrong with the data, where an error does not tell; may be empty.
+        """Where and how the data is broken, for an error met while reading; may be empty.
 
         It reads all files of records when one of them is damaged, to find out which.
         """
+        if not isinstance(error, tf.errors.OpError):
+            return ""
+        if self._failures:
+            return self._failures[0]
         if not isinstance(error, tf.errors.DataLossError):
             return ""
         damage = [source.find_damage() for source in self.sources.values()]
@@ -178,7 +183,7 @@ class InputReader:
                 deterministic=True,
             )
         bad_records = self.bad_records if params.skip_bad_records else None
-        return attempt(numbered, prepare, source, bad_records)
+        return attempt(numbered, prepare, source, bad_records, self._failures.append)
 
     def _combine(self, datasets: list[tf.data.Dataset], seeds: "_Seeds") -> tf.data.Dataset:
         if self._combine_fn is not None:

@@ -1,5 +1,6 @@
 """The task of image classification."""
 
+from collections.abc import Iterator, Sequence
 from typing import Any, Optional
 
 import keras
@@ -9,7 +10,9 @@ from keras import ops
 
 from hortus.core import base_task, task_factory
 from hortus.vision.configs import image_classification as configs
-from hortus.vision.dataloaders import classification_input
+from hortus.vision.dataloaders import classification_input, dataset_info
+from hortus.vision.dataloaders.errors import DataError
+from hortus.vision.dataloaders.readers import Readers
 from hortus.vision.evaluation import classification as metrics_lib
 from hortus.vision.losses import classification as losses
 from hortus.vision.modeling import factory
@@ -24,8 +27,16 @@ class ImageClassificationTask(base_task.Task):
     """Which class does the image show, or which classes."""
 
     task_config: configs.ImageClassificationTask
-    _confusion: Optional[metrics_lib.ConfusionMatrix] = None
-    _class_names: tuple[str, ...] = ()
+
+    def __init__(
+        self,
+        params: configs.ImageClassificationTask,
+        logging_dir: Optional[str] = None,
+        name: Optional[str] = None,
+    ):
+        super().__init__(params, logging_dir, name)
+        self._readers = Readers()
+        self._class_names: tuple[str, ...] = ()
 
     # ---- model ------------------------------------------------------------------------------
 
@@ -44,25 +55,48 @@ class ImageClassificationTask(base_task.Task):
 
     def build_inputs(self, params: configs.DataConfig, input_context: Optional[Any] = None) -> Any:
         config = self.task_config.model
-        info = classification_input.describe(params)
-        if info.class_names:
-            self._check_classes(info.class_names, params)
-        return classification_input.build_dataset(
-            params, config.input_size[:2], config.num_classes, input_context
+        reader = classification_input.build_reader(
+            params, config.input_size[:2], config.num_classes, self._names_for(params)
         )
+        self._readers.add("train_data" if params.is_training else "validation_data", reader)
+        if params.input_path or params.tfds_name:
+            self._take_names(reader.info.class_names, params, input_context)
+        return reader.read(input_context)
 
-    def _check_classes(self, names: tuple[str, ...], params: configs.DataConfig) -> None:
+    def _names_for(self, params: configs.DataConfig) -> tuple[str, ...]:
+        """The classes that the model's outputs stand for, as far as they are known already."""
+        if not self._class_names and self.logging_dir:
+            self._class_names = dataset_info.read_class_names(self.logging_dir)
+        if self._class_names:
+            return self._class_names
+        return classification_input.names_of_training(params, self.task_config.train_data)
+
+    def _take_names(
+        self, names: tuple[str, ...], params: configs.DataConfig, input_context: Optional[Any]
+    ) -> None:
+        if not names:
+            return
         if self._class_names and names != self._class_names:
-            raise classification_input.DataError(
-                f"{params.input_path}: the classes {', '.join(names)} are not those of the other "
-                f"data: {', '.join(self._class_names)}"
+            raise DataError(
+                f"{params.input_path or params.tfds_name}: its classes ({_some(names)}) are not "
+                f"those that the model has learnt ({_some(self._class_names)}). Train it in "
+                "another --model_dir, or give it data of the same classes"
             )
         self._class_names = names
+        is_chief = input_context is None or input_context.input_pipeline_id == 0
+        if params.is_training and self.logging_dir and is_chief:
+            dataset_info.write_class_names(self.logging_dir, names)
 
     @property
     def class_names(self) -> tuple[str, ...]:
-        """Names of the classes, as far as the data that was read tells them."""
+        """Names of the classes, as far as the data that was read, or the run's folder, tells."""
         return self._class_names
+
+    def input_error(self, error: Exception) -> Optional[Exception]:
+        return self._readers.error_for(error)
+
+    def notes(self) -> Iterator[str]:
+        yield from self._readers.notes()
 
     # ---- loss and metrics -------------------------------------------------------------------
 
@@ -160,3 +194,7 @@ class ImageClassificationTask(base_task.Task):
         counts = aggregated_logs.result()
         picture = draw_confusion_matrix(counts, aggregated_logs.class_names)
         return {"image/confusion_matrix": np.asarray(picture)[None]}
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")

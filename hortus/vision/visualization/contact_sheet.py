@@ -52,6 +52,26 @@ def draw_contact_sheet(
     return np.asarray(sheet)
 
 
+def captioned(image: Any, text: str, least: int = 112) -> Image.Image:
+    """A picture with a line of text below it.
+
+    Args:
+        image: uint8 [h, w, 3] or [h, w, 1].
+        text: cut where it is too long.
+        least: shortest width, for the sake of the text; a smaller picture is enlarged by a whole
+            factor.
+    """
+    pixels = np.asarray(image)
+    factor = max(1, -(-least // pixels.shape[1]))
+    picture = _fitted(pixels, factor * max(pixels.shape[:2]))
+    sheet = Image.new("RGB", (picture.width, picture.height + _CAPTION), _PAPER)
+    sheet.paste(picture, (0, 0))
+    font = ImageFont.load_default(size=12)
+    place = (picture.width // 2, picture.height + 2)
+    ImageDraw.Draw(sheet).text(place, _cut(text, font, picture.width), _INK, font, anchor="ma")
+    return sheet
+
+
 def _fitted(image: np.ndarray, size: int) -> Image.Image:
     if image.dtype != np.uint8:
         raise ValueError(f"pictures are uint8, got {image.dtype}")

@@ -3,11 +3,19 @@
 A module per kind of data has `pictures(params, task_config, count) -> list[PIL.Image.Image]`.
 """
 
+import contextlib
+import os
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from PIL import Image
 
 from hortus.vision.data import kinds
+from hortus.vision.visualization.contact_sheet import draw_contact_sheet
+
+_SHEET_WIDTH, _LARGEST = 1600, 512
+"""Of a sheet and of a picture on it, in pixels, about."""
 
 
 def pictures(params: Any, task_config: Any, count: int) -> list[Image.Image]:
@@ -22,3 +30,18 @@ def pictures(params: Any, task_config: Any, count: int) -> list[Image.Image]:
         DataError: there are no pictures of such data, or it cannot be read.
     """
     return kinds.module_for(__name__, task_config).pictures(params, task_config, count)
+
+
+def write_sheet(drawn: Sequence[Image.Image], path: str) -> None:
+    """Writes pictures on one sheet, as a PNG file that is there whole or not at all."""
+    size = min(max(max(picture.size) for picture in drawn), _LARGEST)
+    columns = max(1, min(8, _SHEET_WIDTH // size))
+    sheet = draw_contact_sheet([np.asarray(one) for one in drawn], columns=columns, size=size)
+    os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
+    temporary = f"{path}.{os.getpid()}.tmp"
+    try:
+        Image.fromarray(sheet).save(temporary, format="PNG")
+        os.replace(temporary, path)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(temporary)
