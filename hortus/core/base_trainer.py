@@ -69,7 +69,7 @@ class Trainer:
             aggregation="sum",
             synchronization="on_read",
             name="finite_steps",
-        )  # replicas' steps in this loop, and those of them before a loss was not finite
+        )  # replicas' steps so far, and how many of them had a finite mean loss in their loop
         self._train_loss = self._own_metric("training_loss")
         self._validation_loss = self._own_metric("validation_loss")
         self._train_metrics = self._build_metrics(training=True) if train else []
@@ -180,6 +180,7 @@ class Trainer:
 
     def after_restore(self) -> None:
         """Called when a checkpoint has been restored."""
+        self._finite_steps.assign(np.zeros(2, "int32"))
         self._diverge_seeds()
 
     @contextlib.contextmanager
@@ -233,7 +234,6 @@ class Trainer:
         self.join()
         for metric in flat(self.train_metrics, self.train_loss):
             reset(metric)
-        self._finite_steps.assign(np.zeros(2, "int32"))
 
     def train_step(self, iterator: Iterator) -> Any:
         """One step, compiled: takes a batch and runs the task's step on every replica."""
@@ -370,7 +370,11 @@ class Trainer:
 
     @property
     def first_bad_step(self) -> Optional[int]:
-        """The step of the present loop whose loss was not finite first; None if there is none."""
+        """The first step since the last restore whose loss was not finite; None if there is none.
+
+        Where no recovery restores a checkpoint, training may go on with finite losses: the steps in
+        between then count as if they came first.
+        """
         seen, finite = ops.convert_to_numpy(self._finite_steps) // self.engine.num_programs
         if seen == finite:
             return None

@@ -1,6 +1,7 @@
 """The TensorFlow engine: tf.function loops under a tf.distribute strategy."""
 
 import contextlib
+import itertools
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -50,6 +51,7 @@ class TensorFlowEngine(Engine):
             )
             self._xla = False
         self._data_wait = None  # made on first use, inside no function
+        self._waited = 0.0  # what it said after the last loop
         self._count_hosts: Optional[Callable] = None
 
     @property
@@ -181,15 +183,16 @@ class TensorFlowEngine(Engine):
 
         def run(feed: Any, num_steps: int) -> None:
             start = time.perf_counter()
-            if wait is not None:
-                wait.assign(0.0)
             try:
                 compiled(feed.iterator, tf.constant(num_steps))
             except (tf.errors.OutOfRangeError, StopIteration):
                 raise EngineError(END_OF_TRAINING_DATA) from None
             feed.taken += num_steps * drawn[0]
             if wait is not None:
-                self.timing.data_wait_seconds += float(wait.numpy())
+                # It only grows: setting it back would cost a call for each loop.
+                waited = float(wait.numpy())
+                self.timing.data_wait_seconds += waited - self._waited
+                self._waited = waited
             self.timing.seconds += time.perf_counter() - start
             self.timing.steps += num_steps
 
@@ -219,15 +222,23 @@ class TensorFlowEngine(Engine):
     def eval_step(
         self, step: Step, state: list[Any], eagerly: bool = False
     ) -> Callable[[Feed], Any]:
-        def run(iterator: Any) -> Any:
-            return step(_ReplicaBatches(iterator, self, is_even=False))
+        def run(first: Any, iterator: Any) -> Any:
+            batches = iterator if first is None else itertools.chain([first.get_value()], iterator)
+            return step(_ReplicaBatches(batches, self, is_even=False))
 
         # Batches differ in size at the end of the data: one trace serves all of them.
         compiled = self._function(run, eagerly, reduce_retracing=True)
 
         def run_once(feed: Any) -> Any:
+            # Drawn before the step begins: at the end of the data, a step that draws its batch
+            # would still run what does not depend on it, such as the count of a metric.
+            first = None
+            if isinstance(feed.iterator, tf.data.Iterator):
+                first = feed.iterator.get_next_as_optional()
+                if not first.has_value():
+                    raise StopIteration
             try:
-                return _to_numpy(compiled(feed.iterator))
+                return _to_numpy(compiled(first, feed.iterator))
             except (tf.errors.OutOfRangeError, StopIteration):
                 raise StopIteration from None
 
