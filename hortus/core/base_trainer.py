@@ -64,12 +64,14 @@ class Trainer:
             0, dtype="int32", trainable=False, aggregation="only_first_replica", name="global_step"
         )
         self._finite_steps = keras.Variable(
-            np.zeros(2, "int32"),
+            0,
+            dtype="int32",
             trainable=False,
             aggregation="sum",
             synchronization="on_read",
             name="finite_steps",
-        )  # replicas' steps so far, and how many of them had a finite mean loss in their loop
+        )  # of all replicas, since `_counted_from`: those with a finite mean loss in their loop
+        self._counted_from = 0
         self._train_loss = self._own_metric("training_loss")
         self._validation_loss = self._own_metric("validation_loss")
         self._train_metrics = self._build_metrics(training=True) if train else []
@@ -180,7 +182,8 @@ class Trainer:
 
     def after_restore(self) -> None:
         """Called when a checkpoint has been restored."""
-        self._finite_steps.assign(np.zeros(2, "int32"))
+        self._finite_steps.assign(0)
+        self._counted_from = int(to_float(self.global_step))
         self._diverge_seeds()
 
     @contextlib.contextmanager
@@ -248,8 +251,9 @@ class Trainer:
             logs = self.engine.accumulate(run, inputs, self.optimizer, count)
             self._train_loss.update_state(logs[self.task.loss])
             # The sum is not finite from the first loss on that is not.
-            is_finite = ops.cast(ops.isfinite(self._train_loss.total), "int32")
-            self._finite_steps.assign_add(ops.stack([1, is_finite]))
+            self._finite_steps.assign_add(
+                ops.cast(ops.isfinite(self._train_loss.total), "int32")
+            )
             self._global_step.assign_add(1)
             return logs
 
@@ -375,10 +379,9 @@ class Trainer:
         Where no recovery restores a checkpoint, training may go on with finite losses: the steps in
         between then count as if they came first.
         """
-        seen, finite = ops.convert_to_numpy(self._finite_steps) // self.engine.num_programs
-        if seen == finite:
-            return None
-        return int(to_float(self.global_step)) - int(seen - finite) + 1
+        finite = int(to_float(self._finite_steps)) // self.engine.num_programs
+        first = self._counted_from + finite + 1
+        return first if first <= int(to_float(self.global_step)) else None
 
     def find_divergence(
         self,

@@ -26,7 +26,10 @@ def value_and_grad(
     with tf.GradientTape() as tape:
         result = fn()
         loss = result[0] if isinstance(result, tuple) else result
-        scaled = tf.cast(loss, tf.float32) / tf.distribute.get_strategy().num_replicas_in_sync
+        scaled = tf.cast(loss, tf.float32)
+        replicas = tf.distribute.get_strategy().num_replicas_in_sync
+        if replicas > 1:
+            scaled /= replicas
         if optimizer is not None:
             scaled = optimizer.scale_loss(scaled)
     return result, tape.gradient(scaled, [v.value for v in variables])
