@@ -1,0 +1,133 @@
+"""What an evaluation of a detector gathers in Python, and reports."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Optional
+
+import numpy as np
+from absl import logging
+from keras import ops
+
+from hortus.vision.configs import detection as configs
+from hortus.vision.dataloaders import preprocess
+from hortus.vision.evaluation.coco import COCOEvaluator
+from hortus.vision.visualization.boxes import draw_boxes, draw_side_by_side
+from hortus.vision.visualization.pr_curves import draw_pr_curves
+
+MAX_PICTURES = 8
+"""Validation images that are drawn."""
+_MAX_TABLE = 100
+"""Most classes that are logged one by one."""
+_MIN_SCORE = 0.3
+"""Detections with a lower score are not drawn."""
+_READABLE = 384
+"""Smaller sides, in pixels, are enlarged before they are written on."""
+
+
+def as_pictures(images: Any) -> Any:
+    """Normalised images (batch, height, width, channels) as uint8."""
+    mean, deviation = np.array(preprocess.MEAN_RGB), np.array(preprocess.STDDEV_RGB)
+    if images.shape[-1] != 3:
+        mean, deviation = mean.mean(), deviation.mean()
+    pixels = ops.cast(images, "float32") * deviation.astype("float32") + mean.astype("float32")
+    return ops.cast(ops.clip(ops.round(pixels), 0, 255), "uint8")
+
+
+class DetectionEvaluation:
+    """Average precision, a table of it by class, and pictures.
+
+    Args:
+        config: of the task.
+        class_names: of the classes 1, 2, ...; empty if they are not known.
+        max_detections: most per image and class that count.
+    """
+
+    def __init__(
+        self, config: configs.DetectionTask, class_names: Sequence[str], max_detections: int = 100
+    ):
+        self._config, self._class_names = config, tuple(class_names)
+        self._evaluator = COCOEvaluator(
+            annotation_file=config.annotation_file or None,
+            include_mask=False,
+            per_category_metrics=config.per_category_metrics,
+            max_num_eval_detections=max_detections,
+            class_names=self._class_names,
+        )
+        self._pictures: list[np.ndarray] = []
+
+    def update_state(
+        self,
+        groundtruths: Mapping[str, np.ndarray],
+        predictions: Mapping[str, np.ndarray],
+        pictures: Optional[np.ndarray] = None,
+    ) -> None:
+        """Takes in a batch.
+
+        Args:
+            groundtruths: in pixels of the original images, see `detection_parser.Parser`.
+            predictions: in pixels of the images that the model saw.
+            pictures: those images, uint8, to be drawn on.
+        """
+        self._evaluator.update_state(groundtruths, predictions)
+        if pictures is None:
+            return
+        for index in range(min(len(pictures), MAX_PICTURES - len(self._pictures))):
+            self._pictures.append(self._draw(groundtruths, predictions, pictures, index))
+
+    def _draw(
+        self,
+        groundtruths: Mapping[str, np.ndarray],
+        predictions: Mapping[str, np.ndarray],
+        pictures: np.ndarray,
+        index: int,
+    ) -> np.ndarray:
+        """What was found in an image, beside what there is."""
+        original, _, scale, offset = predictions["image_info"][index]
+        height, width = np.ceil(original * scale - offset).astype(int)
+        picture = pictures[index, :height, :width]
+        truths = groundtruths["boxes"][index] * np.tile(scale, 2) - np.tile(offset, 2)
+        factor = int(np.ceil(_READABLE / min(picture.shape[:2])))
+        picture = picture.repeat(factor, axis=0).repeat(factor, axis=1)
+        found = draw_boxes(
+            picture,
+            predictions["detection_boxes"][index] * factor,
+            predictions["detection_classes"][index],
+            predictions["detection_scores"][index],
+            self._class_names,
+            min_score=_MIN_SCORE,
+            title="found",
+        )
+        truth = draw_boxes(
+            picture,
+            truths * factor,
+            groundtruths["classes"][index],
+            class_names=self._class_names,
+            title="truth",
+        )
+        return draw_side_by_side(found, truth)
+
+    def result(self) -> dict[str, Any]:
+        """Metrics by name, and pictures as `image/...` where they are asked for."""
+        logs: dict[str, Any] = dict(self._evaluator.result())
+        rows = self._evaluator.by_category()
+        if 0 < len(rows) <= _MAX_TABLE:
+            logging.info("Average precision by class:\n%s", _table(rows))
+        if not self._config.allow_image_summary:
+            return logs
+        for number, picture in enumerate(self._pictures):
+            logs[f"image/detections/{number}"] = picture[None]
+        curves = {
+            name: (curve.recall, curve.precision)
+            for name, curve in self._evaluator.curves().items()
+        }
+        values = [row["AP50"] for row in rows.values()]
+        logs["image/precision_recall"] = draw_pr_curves(curves, values, "AP at IoU 0.5")[None]
+        return logs
+
+
+def _table(rows: Mapping[str, Mapping[str, float]]) -> str:
+    width = max(len("class"), *map(len, rows))
+    lines = [f"  {'class':<{width}}  {'AP':>6}  {'AP50':>6}  {'AR':>6}  objects"]
+    for name, row in rows.items():
+        numbers = "  ".join(f"{row[key]:6.3f}" for key in ("AP", "AP50", "AR"))
+        lines.append(f"  {name:<{width}}  {numbers}  {row['objects']:7d}")
+    return "\n".join(lines)
