@@ -38,6 +38,9 @@ EXTRA_FIELDS = {
     "weights": "video data can be mixed like all other data",
     "image_dir": "COCO and VOC files are read directly, and their images may be elsewhere",
     "skip_difficult_during_training": "Pascal VOC marks some objects as difficult",
+    "mask_path": "folders of images and masks are read directly",
+    "annotation_file": "COCO's panoptic files are read directly",
+    "color_jitter": "colours of segmentation data can be changed without a policy",
     "resnet_unet": "the backbone existed and could not be chosen",
 }
 # Types of ours that take more than the existing annotation, which nothing enforced, and why.

@@ -59,7 +59,16 @@ class DataConfig(common.DataConfig):
     crop_size: list[int] = dataclasses.field(default_factory=list)
     """Height and width of the crop out of the resized image, in pixels; empty for none."""
     input_path: str | Sequence[str] | hyperparams.Config | None = None  # type: ignore[assignment]
-    """Files to read: a pattern, several patterns, or a mapping of named ones for a weighted mix."""
+    """Files to read: a pattern, several patterns, or a mapping of named ones for a weighted mix;
+    the folder of the images, with file_type masks or coco_panoptic."""
+    file_type: str = "tfrecord"
+    """Format of the files: tfrecord, tfrecord_compressed (GZIP), masks (a folder of images, and one
+    of PNG masks with the same names) or coco_panoptic (the same with COCO's JSON file)."""
+    mask_path: str | Sequence[str] | hyperparams.Config | None = None
+    """Folder of the masks, with file_type masks or coco_panoptic; null for the one where the last
+    `images` in input_path is `masks`: images/train has its masks in masks/train."""
+    annotation_file: str | None = None
+    """COCO's panoptic JSON file, with file_type coco_panoptic."""
     is_training: bool = True
     """Shuffle, repeat and augment."""
     dtype: str = "float32"
@@ -83,6 +92,8 @@ class DataConfig(common.DataConfig):
     aug_policy: str | None = None
     """AutoAugment policy that changes colours only, such as panoptic_deeplab_policy; null for
     none."""
+    color_jitter: float = 0.0
+    """Largest change of brightness, contrast and saturation in training, 0 to 1; 0 turns it off."""
     decoder: common.DataDecoder | None = hyperparams.inert(
         common.DataDecoder(), "image_feature and additional_dense_features say what to read"
     )
@@ -97,6 +108,9 @@ class DataConfig(common.DataConfig):
         yield from checks.length(self, 2, *sizes)
         yield from checks.positive(self, *sizes, "aug_scale_min")
         yield from checks.ordered(self, "aug_scale_min", "aug_scale_max")
+        yield from checks.fractions(self, "color_jitter")
+        if self.file_type == "coco_panoptic" and not self.annotation_file:
+            yield "annotation_file must name COCO's JSON file when file_type is coco_panoptic"
         if not (self.is_training or self.resize_eval_groundtruth or self.groundtruth_padded_size):
             yield "groundtruth_padded_size must be set when resize_eval_groundtruth is false"
 

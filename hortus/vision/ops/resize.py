@@ -44,24 +44,23 @@ def resize_nearest(images: Any, height: Any, width: Any) -> Any:
 def rescale_to_original(images: Any, image_info: Any, height: Any, width: Any) -> Any:
     """Undoes the resizing and padding that an input pipeline did, bilinearly.
 
-    The part of each image that shows the original is resized to the original's size; what lies
-    beyond that is the last row or column again.
+    Images are resized to the model's input size; the part of each that shows the original is then
+    resized to the original's size.
 
     Args:
-        images: (batch, height, width, channels) of the model's input size, such as logits.
-        image_info: (batch, 4, 2): original size, size wished for, scale, offset of the crop; see
-            `dataloaders.preprocess`.
+        images: (batch, any height, any width, channels), such as logits.
+        image_info: (batch, 4, 2): original size, size of the model's input, scale from the one to
+            the other, offset of the crop; see `dataloaders.preprocess`.
         height: of the result, at least that of the highest original.
         width: of the result, likewise.
+
+    Returns:
+        (batch, height, width, channels); beyond an original, its last row or column again.
     """
     image_info = ops.cast(image_info, "float32")
-    original, scale, offset = image_info[:, 0], image_info[:, 2], image_info[:, 3]
-    shown = ops.round(original * scale)
     _, old_height, old_width, _ = ops.shape(images)
-    rows, columns = (
-        _part_weights(old, new, original[:, axis], shown[:, axis], offset[:, axis])
-        for axis, (old, new) in enumerate(((old_height, height), (old_width, width)))
-    )
+    rows = _original_weights(old_height, height, image_info[:, :, 0])
+    columns = _original_weights(old_width, width, image_info[:, :, 1])
     x = ops.cast(images, "float32")
     x = ops.einsum("boh,bhwc->bowc", rows, x)
     return ops.cast(ops.einsum("bow,bhwc->bhoc", columns, x), images.dtype)
@@ -69,21 +68,32 @@ def rescale_to_original(images: Any, image_info: Any, height: Any, width: Any) -
 
 def _weights(old: Any, new: Any) -> Any:
     """[new, old] share of each old pixel in each new one, for sizes `old` and `new`."""
-    scale = ops.cast(old, "float32") / ops.cast(new, "float32")
-    places = (ops.cast(ops.arange(new), "float32") + 0.5) * scale - 0.5
-    places = ops.clip(places, 0.0, ops.cast(old, "float32") - 1.0)
-    pixels = ops.cast(ops.arange(old), "float32")
-    return ops.relu(1.0 - ops.abs(places[:, None] - pixels[None, :]))
+    return _share(old, new, ops.cast(ops.arange(new), "float32"))
 
 
-def _part_weights(old: Any, new: Any, original: Any, shown: Any, offset: Any) -> Any:
-    """[batch, new, old], where `shown` of the old pixels become `original` of the new ones."""
-    pixels = ops.cast(ops.arange(new), "float32")
-    places = (pixels[None] + 0.5) * (shown / original)[:, None] - 0.5 - offset[:, None]
-    last = ops.minimum(shown - offset, ops.cast(old, "float32"))[:, None] - 1.0
+def _share(old: Any, new: Any, pixels: Any) -> Any:
+    """[..., old] share of each old pixel in pixels of the new size."""
+    size = ops.cast(old, "float32")
+    places = (pixels + 0.5) * (size / ops.cast(new, "float32")) - 0.5
+    places = ops.clip(places, 0.0, size - 1.0)
+    return ops.relu(1.0 - ops.abs(places[..., None] - ops.cast(ops.arange(old), "float32")))
+
+
+def _original_weights(old: Any, new: Any, info: Any) -> Any:
+    """[batch, new, old] along an axis, whose image info is [batch, 4].
+
+    A new pixel lies between two pixels of the model's input, each of which is a mean of old ones.
+    """
+    original, wanted, scale, offset = (info[:, row, None] for row in range(4))
+    shown = ops.round(original * scale)
+    pixels = ops.cast(ops.arange(new), "float32")[None]
+    places = (pixels + 0.5) * (shown / original) - 0.5 - offset
+    last = ops.minimum(shown - offset, wanted) - 1.0
     places = ops.clip(places, 0.0, last)
-    pixels = ops.cast(ops.arange(old), "float32")
-    return ops.relu(1.0 - ops.abs(places[..., None] - pixels))
+    before = ops.floor(places)
+    after = ops.minimum(before + 1.0, last)
+    share = (places - before)[..., None]
+    return (1.0 - share) * _share(old, wanted, before) + share * _share(old, wanted, after)
 
 
 def _nearest(old: Any, new: Any) -> Any:

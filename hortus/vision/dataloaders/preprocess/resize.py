@@ -28,8 +28,9 @@ def resize_and_crop_image(
     method: str = "bilinear",
     keep_aspect_ratio: bool = True,
     centered_crop: bool = False,
+    crop_size: Sequence[int] | None = None,
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Resizes to `desired_size` times a random scale, crops to `desired_size` and pads with 0.
+    """Resizes to `desired_size` times a random scale, crops and pads with 0.
 
     Args:
       image: [height, width, channels].
@@ -42,6 +43,7 @@ def resize_and_crop_image(
       keep_aspect_ratio: whether both sides get the same scale, so that the image fits inside.
       centered_crop: crop and pad on both sides alike, not at random and at the end. The image info
         does not tell this shift.
+      crop_size: height and width of the crop, at a random place; None for `desired_size`.
 
     Returns:
       The image, float32 [*padded_size, channels], and the image info.
@@ -50,13 +52,16 @@ def resize_and_crop_image(
     image_size = tf.cast(tf.shape(image)[:2], tf.float32)
     desired = tf.cast(desired_size, tf.float32)
     is_random = aug_scale_min != 1.0 or aug_scale_max != 1.0
+    wanted_window = desired if crop_size is None else tf.cast(crop_size, tf.float32)
 
     target = tf.round(desired * rng.uniform(aug_scale_min, aug_scale_max)) if is_random else desired
     if keep_aspect_ratio:
         target = tf.round(image_size * tf.reduce_min(target / image_size))
-    offset = _random_offset(target, desired, rng) if is_random else tf.zeros([2], tf.int32)
+    offset = tf.zeros([2], tf.int32)
+    if is_random or (crop_size is not None and not centered_crop):
+        offset = _random_offset(target, wanted_window, rng)
     resized = tf.image.resize(image, tf.cast(target, tf.int32), method=method)
-    window = tf.cast(desired, tf.int32)
+    window = tf.cast(wanted_window, tf.int32)
     if centered_crop:
         cropped = _center_crop_or_pad(resized, window, offset)
     else:
