@@ -155,6 +155,29 @@ def test_metrics_are_those_of_pycocotools(seed, batch, categories, **sizes):
         assert metrics[key] == pytest.approx(value, abs=1e-6), key
 
 
+def test_of_equal_overlaps_the_last_object_is_taken():
+    # The first detection overlaps both objects alike; the second one has to have the first object.
+    truth = {
+        "source_id": np.array([1]),
+        "num_detections": np.array([2]),
+        "boxes": np.array([[[0, 0, 50, 50], [0, 10, 50, 60]]], np.float32),
+        "classes": np.array([[1, 1]]),
+        "is_crowds": np.zeros((1, 2), bool),
+        "areas": np.full((1, 2), 2500.0),
+    }
+    predictions = {
+        "source_id": np.array([1]),
+        "num_detections": np.array([2]),
+        "detection_boxes": np.array([[[0, 5, 50, 55], [0, 0, 50, 50]]], np.float32),
+        "detection_classes": np.array([[1, 1]]),
+        "detection_scores": np.array([[0.9, 0.8]], np.float32),
+    }
+    metrics, _ = run(truth, predictions)
+    expected = pycocotools_metrics(truth, predictions, [1])
+    assert metrics["AP75"] == 1.0
+    assert metrics == pytest.approx(expected, abs=1e-6)
+
+
 @pytest.mark.parametrize("limit", [3, 10, 25, 300])
 def test_any_number_of_detections_counts(limit):
     truth, predictions = random_set(0, most_detections=310, categories=1, steps=1000)
