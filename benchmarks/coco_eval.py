@@ -73,6 +73,7 @@ def make_batches(images: int) -> list[tuple[dict[str, np.ndarray], dict[str, np.
 
 
 def ours(batches: list[Any]) -> np.ndarray:
+    """The twelve numbers by hortus."""
     evaluator = COCOEvaluator(need_rescale_bboxes=False)
     for truth, predictions in batches:
         evaluator.update_state(truth, predictions)
@@ -121,6 +122,7 @@ def theirs(batches: list[Any], coco_class: Any, eval_class: Any) -> np.ndarray:
 
 
 def timed(function: Callable[[], np.ndarray], runs: int) -> tuple[float, np.ndarray]:
+    """Seconds of the quickest of some runs, and what the function gave."""
     best, result = float("inf"), np.zeros(0)
     for _ in range(runs):
         begin = time.perf_counter()
@@ -131,21 +133,23 @@ def timed(function: Callable[[], np.ndarray], runs: int) -> tuple[float, np.ndar
 
 
 def main() -> int:
+    """Prints the table; 1 if the packages do not agree."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--images", type=int, default=5000)
     parser.add_argument("--runs", type=int, default=1, help="best of so many")
     parser.add_argument("--skip-pycocotools", action="store_true", help="it takes a minute or two")
     arguments = parser.parse_args()
 
-    from faster_coco_eval import COCO as FasterCOCO
-    from faster_coco_eval import COCOeval_faster
+    import faster_coco_eval
     from pycocotools.coco import COCO
     from pycocotools.cocoeval import COCOeval
 
     batches = make_batches(arguments.images)
     functions: dict[str, Callable[[], np.ndarray]] = {
         "hortus": lambda: ours(batches),
-        "faster-coco-eval": lambda: theirs(batches, FasterCOCO, COCOeval_faster),
+        "faster-coco-eval": lambda: theirs(
+            batches, faster_coco_eval.COCO, faster_coco_eval.COCOeval_faster
+        ),
     }
     if not arguments.skip_pycocotools:
         functions["pycocotools"] = lambda: theirs(batches, COCO, COCOeval)
