@@ -222,7 +222,7 @@ class JaxEngine(Engine):
                 [a + b for a, b in zip(total, more, strict=True)],
                 jax.tree.map(_add_floats, sums, again),
             )
-            return jax.tree.map(lambda old, value: value.astype(old.dtype), carry, new), None
+            return jax.tree.map(_as_type_of, carry, new), None
 
         start = jax.tree.map(jax.numpy.asarray, ([outer[key] for key in keys], grads, logs))
         (values, grads, logs), _ = jax.lax.scan(body, start, jax.numpy.arange(1, count))
@@ -314,6 +314,10 @@ class JaxEngine(Engine):
         if self.num_hosts == 1:
             return flag
         return bool(multihost_utils.process_allgather(np.array(flag)).any())
+
+
+def _as_type_of(old: Any, value: Any) -> Any:
+    return jax.numpy.asarray(value, old.dtype)  # a log may be a plain number
 
 
 def _add_floats(total: Any, value: Any) -> Any:
