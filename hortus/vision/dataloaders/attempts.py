@@ -50,7 +50,8 @@ class BadRecords:
         lines = [f"{where}: {reason}" for where, reason in list(self.reasons.items())[:_LOGGED]]
         if self.count > _LOGGED:
             lines.append(f"and {self.count - _LOGGED} more")
-        return f"{self.count} examples were left out:\n  " + "\n  ".join(lines)
+        what = "1 example was" if self.count == 1 else f"{self.count} examples were"
+        return f"{what} left out:\n  " + "\n  ".join(lines)
 
 
 def attempt(

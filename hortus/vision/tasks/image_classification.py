@@ -104,11 +104,16 @@ class ImageClassificationTask(base_task.Task):
     def _is_multilabel(self) -> bool:
         return self.task_config.train_data.is_multilabel
 
+    @property
+    def _has_class_numbers(self) -> bool:
+        """Whether the loss and the metrics see class numbers, and not vectors."""
+        config = self.task_config.losses
+        return not (config.one_hot or config.soft_labels or config.use_binary_cross_entropy)
+
     def _label_vectors(self, labels: Any) -> Any:
         """Labels as the loss and the metrics want them."""
         config = self.task_config
-        wants_vectors = config.losses.one_hot or config.losses.soft_labels
-        if self._is_multilabel or not wants_vectors or len(labels.shape) > 1:
+        if self._is_multilabel or self._has_class_numbers or len(labels.shape) > 1:
             return labels
         return ops.one_hot(labels, config.model.num_classes)
 
@@ -134,7 +139,7 @@ class ImageClassificationTask(base_task.Task):
             return [] if training else metrics_lib.multi_label_metrics(config.model.num_classes)
         evaluation = config.evaluation
         return metrics_lib.single_label_metrics(
-            has_class_numbers=not (config.losses.one_hot or config.losses.soft_labels),
+            has_class_numbers=self._has_class_numbers,
             top_k=evaluation.top_k,
             thresholds=evaluation.precision_and_recall_thresholds,
             num_classes=config.model.num_classes,
