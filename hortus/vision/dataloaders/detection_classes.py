@@ -86,8 +86,8 @@ def _by_name(
     unknown = [name for name in names if name not in numbers]
     if unknown:
         raise DataError(
-            f"{origin}: the categories {_shown(unknown)} are not among the classes of the training "
-            f"data: {_shown(class_names)}"
+            f"{origin}: the categories {_shown(unknown)} are not among the classes of the model: "
+            f"{_shown(class_names)}"
         )
     number_of = {one: numbers[name] for one, name in zip(ids, names, strict=True)}
     return Classes(tuple(class_names), number_of)

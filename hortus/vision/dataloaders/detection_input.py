@@ -63,6 +63,20 @@ def build_dataset(
     return build_reader(params, model, class_names).read(input_context)
 
 
+def names_of_training(
+    params: configs.DataConfig, task_config: configs.DetectionTask
+) -> tuple[str, ...]:
+    """The classes of the training data of a task, which give those of other data their numbers.
+
+    Empty for the training data itself, where there is none, and where its files name no classes.
+    """
+    train_data = task_config.train_data
+    if not train_data.input_path or params == train_data or train_data.file_type not in READERS:
+        return ()
+    sets = read_sets(train_data)
+    return _number_classes(sets, task_config.model.num_classes, ()).names
+
+
 def read_sets(params: configs.DataConfig) -> dict[str, DetectionSet]:
     """What the COCO or VOC files of `params.input_path` tell, by name; nothing is checked."""
     if params.file_type not in READERS:
