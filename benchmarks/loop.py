@@ -60,7 +60,7 @@ def small_model() -> Any:
 
 
 def hortus_loop(steps_per_loop: int) -> Callable[[], Any]:
-    """hortus' Trainer."""
+    """The Trainer of hortus."""
     import keras
     from keras import ops
 
