@@ -13,24 +13,43 @@ def blend(image1: tf.Tensor, image2: tf.Tensor, factor: float | tf.Tensor) -> tf
     return tf.cast(tf.clip_by_value(mixed, 0.0, 255.0), tf.uint8)
 
 
+def as_rows(image: tf.Tensor) -> tf.Tensor:
+    """The image as [height, width * channels].
+
+    Arithmetic of an image with a value per channel is several times faster in this form, with the
+    values repeated by `per_pixel`: the inner dimension is long then.
+    """
+    return tf.reshape(image, tf.stack([tf.shape(image)[0], -1]))
+
+
+def per_pixel(values: tf.Tensor, image: tf.Tensor) -> tf.Tensor:
+    """A value per channel, repeated for each pixel of a row: [width * channels]."""
+    return tf.tile(values, [tf.shape(image)[1]])
+
+
 def autocontrast(image: tf.Tensor) -> tf.Tensor:
     """Stretches each channel to the full range; a channel of one value stays."""
-    values = tf.cast(image, tf.float32)
-    low, high = tf.reduce_min(values, axis=[0, 1]), tf.reduce_max(values, axis=[0, 1])
-    scale = 255.0 / tf.maximum(high - low, 1.0)
-    stretched = tf.clip_by_value(values * scale - low * scale, 0.0, 255.0)
-    return tf.where(high > low, tf.cast(stretched, tf.uint8), image)
+    rows = as_rows(image)
+    by_column = [tf.shape(image)[1], 3]
+    low = tf.reduce_min(tf.reshape(tf.reduce_min(rows, axis=0), by_column), axis=0)
+    high = tf.reduce_max(tf.reshape(tf.reduce_max(rows, axis=0), by_column), axis=0)
+    low, high = tf.cast(low, tf.float32), tf.cast(high, tf.float32)
+    has_range = high > low
+    scale = tf.where(has_range, 255.0 / tf.maximum(high - low, 1.0), 1.0)
+    shift = tf.where(has_range, low * scale, 0.0)
+    values = tf.cast(rows, tf.float32) * per_pixel(scale, image) - per_pixel(shift, image)
+    stretched = tf.cast(tf.clip_by_value(values, 0.0, 255.0), tf.uint8)
+    return tf.reshape(stretched, tf.shape(image))
 
 
 def equalize(image: tf.Tensor) -> tf.Tensor:
     """Spreads the values of each channel so that all become about equally frequent."""
-    channels = tf.cast(tf.reshape(image, [-1, 3]), tf.int32)
     # All three channels in one table: channel c has the places from 256 * c on.
-    places = channels + tf.constant([0, 256, 512])
+    places = tf.cast(as_rows(image), tf.int32) + per_pixel(tf.constant([0, 256, 512]), image)
     counts = tf.reshape(
         tf.math.bincount(tf.reshape(places, [-1]), minlength=768, maxlength=768), [3, 256]
     )
-    total = tf.shape(channels)[0]
+    total = tf.size(image) // 3
     last = tf.gather(
         counts, tf.reduce_max(tf.where(counts > 0, tf.range(256), 0), axis=1), batch_dims=1
     )
@@ -57,16 +76,29 @@ def posterize(image: tf.Tensor, bits: int | tf.Tensor) -> tf.Tensor:
 
 def solarize(image: tf.Tensor, threshold: int | tf.Tensor = 128) -> tf.Tensor:
     """Inverts the values from the threshold on."""
-    return tf.where(tf.cast(image, tf.int32) < threshold, image, 255 - image)
+    # 255 - v is v with all bits turned over.
+    return tf.bitwise.bitwise_xor(image, (1 - _below(image, threshold)) * 255)
 
 
 def solarize_add(
     image: tf.Tensor, addition: int | tf.Tensor = 0, threshold: int | tf.Tensor = 128
 ) -> tf.Tensor:
     """Adds to the values below the threshold, up to 255."""
-    values = tf.cast(image, tf.int32)
-    brighter = tf.cast(tf.clip_by_value(values + addition, 0, 255), tf.uint8)
-    return tf.where(values < threshold, brighter, image)
+    more = tf.cast(tf.clip_by_value(addition, 0, 255), tf.uint8)
+    less = tf.cast(tf.clip_by_value(-addition, 0, 255), tf.uint8)
+    # What a byte has no room for is not added.
+    change = tf.minimum(more, 255 - image) - tf.minimum(less, image)
+    return image + _below(image, threshold) * change
+
+
+def _below(image: tf.Tensor, threshold: int | tf.Tensor) -> tf.Tensor:
+    """1 where a value is below the threshold, 0 elsewhere, uint8.
+
+    To multiply by it takes a fourth of the time of `tf.where`.
+    """
+    threshold = tf.convert_to_tensor(threshold, tf.int32)
+    highest = tf.cast(tf.clip_by_value(threshold - 1, 0, 255), tf.uint8)
+    return tf.cast(image <= highest, tf.uint8) * tf.cast(threshold > 0, tf.uint8)
 
 
 def grayscale(image: tf.Tensor) -> tf.Tensor:

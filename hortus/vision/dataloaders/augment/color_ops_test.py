@@ -72,3 +72,15 @@ def test_blur_keeps_the_mean_and_smooths(image):
     assert blurred.std() < 0.6 * image.std()
     assert abs(blurred.mean() - image.mean()) < 1.0
     np.testing.assert_array_equal(color_ops.gaussian_blur(tf.constant(image), 0.01), image)
+
+
+@pytest.mark.parametrize("threshold", [0, 1, 128, 255, 256])
+@pytest.mark.parametrize("addition", [0, 110, 300, -90, -300])
+def test_thresholds_and_additions_at_their_ends(threshold, addition):
+    values = np.arange(256)
+    image = tf.constant(np.tile(values.astype(np.uint8)[:, None, None], [1, 2, 3]))
+    added = np.where(values < threshold, np.clip(values + addition, 0, 255), values)
+    result = color_ops.solarize_add(image, tf.constant(addition), tf.constant(threshold))
+    np.testing.assert_array_equal(result[:, 1, 2], added)
+    inverted = np.where(values < threshold, values, 255 - values)
+    np.testing.assert_array_equal(color_ops.solarize(image, threshold)[:, 0, 1], inverted)

@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from hortus.vision.dataloaders.augment import geometry_ops
@@ -32,3 +33,14 @@ def test_cutout_covers_a_square_within_the_image():
     expected[0:5, 7:13] = 128
     np.testing.assert_array_equal(covered, expected)
     np.testing.assert_array_equal(geometry_ops.cutout(IMAGE, 0, tf.constant([2, 10])), IMAGE)
+
+
+@pytest.mark.parametrize(
+    "pixels", [0.0, 1.0, -7.0, 3.5, -3.5, 0.4, -0.6, 12.0, -25.5, 47.25, 100.0]
+)
+def test_shifts_are_those_of_the_general_map(pixels):
+    image = tf.constant(np.random.default_rng(0).integers(0, 256, [9, 12, 3]).astype(np.uint8))
+    along_x = geometry_ops.transform(image, [1.0, 0.0, pixels, 0.0, 1.0, 0.0])
+    np.testing.assert_array_equal(geometry_ops.translate_x(image, pixels), along_x)
+    along_y = geometry_ops.transform(image, [1.0, 0.0, 0.0, 0.0, 1.0, pixels])
+    np.testing.assert_array_equal(geometry_ops.translate_y(image, pixels), along_y)
