@@ -101,6 +101,16 @@ def read_mask_folders(
     return MaskedImages(tuple(images), tuple(masks), names, ignore_label)
 
 
+def unused_masks(
+    input_path: str | Sequence[str], mask_path: str | Sequence[str] | None = None
+) -> list[str]:
+    """Masks in the folders of `read_mask_folders` that belong to no image."""
+    found: set[str] = set()
+    for folder in _folder_pairs(input_path, mask_path)[1]:
+        found.update(_files_below(folder, (".png",)))
+    return sorted(found - set(read_mask_folders(input_path, mask_path).masks))
+
+
 def _folder_pairs(
     input_path: str | Sequence[str], mask_path: str | Sequence[str] | None
 ) -> tuple[list[str], list[str]]:

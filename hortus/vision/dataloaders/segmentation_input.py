@@ -67,7 +67,7 @@ class Parser(parser.Parser):
         self.ignore_label = ignore_label
         self.params = params
         self._features = [params.image_feature, *params.additional_dense_features]
-        self._augmentation = augment.AutoAugment(params.aug_policy) if params.aug_policy else None
+        self._augmentation = _colour_policy(params.aug_policy) if params.aug_policy else None
 
     # ---- training ---------------------------------------------------------------------------
 
@@ -76,7 +76,8 @@ class Parser(parser.Parser):
         self, decoded_tensors: dict[str, tf.Tensor], seed: tf.Tensor
     ) -> tuple[tf.Tensor, Labels]:
         params, rng = self.params, Rng(seed)
-        image, mask = self._image(decoded_tensors, rng), self._mask(decoded_tensors)
+        image = self._image(decoded_tensors, rng)
+        mask = _of_same_size(self.class_mask(decoded_tensors), image)
         if params.aug_rand_hflip:
             image, _, masks = preprocess.random_horizontal_flip(
                 image, masks=mask[None], seed=rng.seed()
@@ -114,8 +115,9 @@ class Parser(parser.Parser):
     @tf.autograph.experimental.do_not_convert
     def _parse_eval_data(self, decoded_tensors: dict[str, tf.Tensor]) -> tuple[tf.Tensor, Labels]:
         params = self.params
-        mask = self._mask(decoded_tensors)
-        image, info = self.inference_image(decoded_tensors)
+        image = self._image(decoded_tensors)
+        mask = _of_same_size(self.class_mask(decoded_tensors), image)
+        image, info = self._resized(image)
         if not params.resize_eval_groundtruth:
             mask = self._padded(mask, params.groundtruth_padded_size)
         elif self.output_size is not None:
@@ -124,7 +126,9 @@ class Parser(parser.Parser):
 
     def inference_image(self, decoded_tensors: dict[str, tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor]:
         """The image as evaluation and prediction see it, and its image info."""
-        image = self._image(decoded_tensors)
+        return self._resized(self._image(decoded_tensors))
+
+    def _resized(self, image: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         if self.output_size is None:
             size = tf.cast(tf.shape(image)[:2], tf.float32)
             info = tf.stack([size, size, tf.ones([2]), tf.zeros([2])])
@@ -169,7 +173,7 @@ class Parser(parser.Parser):
             image = self._augmentation.distort(image, seed=rng.seed())
         return image
 
-    def _mask(self, decoded_tensors: dict[str, tf.Tensor]) -> tf.Tensor:
+    def class_mask(self, decoded_tensors: dict[str, tf.Tensor]) -> tf.Tensor:
         """Class numbers, int32 [height, width, 1]."""
         encoded = decoded_tensors[MASK_KEY]
         if mask_files.SEGMENT_IDS in decoded_tensors:
@@ -212,6 +216,30 @@ class Parser(parser.Parser):
             "valid_masks": mask != self.ignore_label,
             "image_info": info,
         }
+
+
+def _colour_policy(name: str) -> augment.AutoAugment:
+    policy = augment.AutoAugment(name)
+    moving = [
+        operation
+        for operation in policy.operation_names
+        if operation.startswith(("Rotate", "Shear", "Translate", "Cutout", "Flip"))
+        or "BBox" in operation
+    ]
+    if moving:
+        raise DataError(
+            f"aug_policy {name} moves pixels by {', '.join(moving)}, and the masks would stay; "
+            "take one that changes colours only, such as panoptic_deeplab_policy"
+        )
+    return policy
+
+
+def _of_same_size(mask: tf.Tensor, image: tf.Tensor) -> tf.Tensor:
+    sizes = [tf.shape(each)[:2] for each in (mask, image)]
+    what = "the mask and the image have different heights and widths:"
+    check = tf.debugging.Assert(tf.reduce_all(sizes[0] == sizes[1]), [what, *sizes])
+    with tf.control_dependencies([check]):
+        return tf.identity(mask)
 
 
 def describe(params: configs.DataConfig) -> DatasetInfo:

@@ -11,7 +11,7 @@ from keras import ops
 
 from hortus.core import base_task, task_factory
 from hortus.vision.configs import semantic_segmentation as configs
-from hortus.vision.dataloaders import segmentation_input
+from hortus.vision.dataloaders import dataset_info, segmentation_input
 from hortus.vision.dataloaders.errors import DataError
 from hortus.vision.dataloaders.readers import Readers
 from hortus.vision.evaluation import iou
@@ -79,16 +79,24 @@ class SemanticSegmentationTask(base_task.Task):
             *((0, 0) if self._is_matting else (config.model.num_classes, self._ignore_label)),
         )
         self._readers.add("train_data" if params.is_training else "validation_data", reader)
-        self._take_names(reader.info.class_names, params)
+        is_chief = input_context is None or input_context.input_pipeline_id == 0
+        self._take_names(reader.info.class_names, params, is_chief)
         return reader.read(input_context)
 
-    def _take_names(self, names: tuple[str, ...], params: configs.DataConfig) -> None:
+    def _take_names(
+        self, names: tuple[str, ...], params: configs.DataConfig, is_chief: bool
+    ) -> None:
+        if not self._class_names and self.logging_dir:
+            self._class_names = dataset_info.read_class_names(self.logging_dir)
         if names and self._class_names and names != self._class_names:
             raise DataError(
                 f"{params.input_path or params.tfds_name}: its classes ({', '.join(names[:10])}) "
-                f"are not those of the other data ({', '.join(self._class_names[:10])})"
+                f"are not those that the model has learnt ({', '.join(self._class_names[:10])}). "
+                "Train it in another --model_dir, or give it data of the same classes"
             )
         self._class_names = names or self._class_names
+        if names and params.is_training and self.logging_dir and is_chief:
+            dataset_info.write_class_names(self.logging_dir, names)
 
     @property
     def _is_matting(self) -> bool:
@@ -266,5 +274,5 @@ class SemanticSegmentationTask(base_task.Task):
             ["truth", "prediction"],
             names,
             self._ignore_label,
-            0 if names[0].lower() in ("background", "0", "unlabeled") else None,
+            drawing.background_class(names),
         )

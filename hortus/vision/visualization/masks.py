@@ -19,6 +19,11 @@ def class_colours(num_classes: int) -> np.ndarray:
     return np.array(colours, np.uint8).reshape(-1, 3)
 
 
+def background_class(class_names: Sequence[str]) -> Optional[int]:
+    """The number of the class that pictures leave as it is: the first, if its name says so."""
+    return 0 if class_names and class_names[0].lower() in ("background", "unlabeled") else None
+
+
 def overlay_masks(
     image: Any,
     mask: Any,
