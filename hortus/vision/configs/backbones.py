@@ -256,7 +256,7 @@ class SpineNetMobile(hyperparams.Config):
 
 @dataclasses.dataclass
 class RevNet(hyperparams.Config):
-    """RevNet (Gomez et al. 2017): reversible blocks that recompute their activations."""
+    """RevNet (Gomez et al. 2017): residual blocks whose input follows from their output."""
 
     model_id: int = 56
     """Depth: 38, 56 or 104."""

@@ -40,8 +40,9 @@ class DataConfig(common.DataConfig):
     """Record field with the encoded image."""
     label_field_key: str = "image/class/label"
     """Record field with the class, from 0."""
-    decode_jpeg_only: bool = True
-    """All images are JPEG: decode just the crop, which is faster. False reads PNG too."""
+    decode_jpeg_only: bool = hyperparams.inert(
+        True, "each image's own bytes tell; of a JPEG, only the crop is decoded"
+    )
     mixup_and_cutmix: common.MixupAndCutmix | None = None
     """Mix pairs of a batch; needs losses.soft_labels. Null for none."""
     decoder: common.DataDecoder | None = hyperparams.inert(

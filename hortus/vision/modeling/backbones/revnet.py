@@ -1,4 +1,8 @@
-"""RevNet (Gomez et al. 2017): a ResNet whose activations can be computed backwards."""
+"""RevNet (Gomez et al. 2017): a ResNet whose activations can be computed backwards.
+
+Training keeps the activations like that of any network: the weights and the results are RevNet's,
+the memory is that of a ResNet.
+"""
 
 from typing import Any
 
