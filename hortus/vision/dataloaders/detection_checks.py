@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from hortus.vision.configs import detection as configs
 from hortus.vision.dataloaders.coco_files import size_of_file
+from hortus.vision.dataloaders.detection_classes import Classes
 from hortus.vision.dataloaders.detection_set import DetectionSet, missing_files
 from hortus.vision.dataloaders.errors import DataError, near_paths
 from hortus.vision.dataloaders.sources.base import Shard, Source
@@ -157,6 +158,19 @@ def _check_counts(data: DetectionSet, params: configs.DataConfig) -> None:
             len(data) % size,
             len(data),
             size,
+        )
+
+
+def check_classes(classes: Classes, num_classes: int, origin: str) -> None:
+    """Warns where a model has classes that the data lacks."""
+    if num_classes and len(classes.names) < num_classes - 1:
+        _log.warning(
+            "%s has %d classes, but the model has %d beside the background; the others can learn "
+            "nothing. For a model that fits, set task.model.num_classes=%d",
+            origin,
+            len(classes.names),
+            num_classes - 1,
+            len(classes.names) + 1,
         )
 
 

@@ -1,7 +1,6 @@
 """From the categories of a data set to the class numbers of a model."""
 
 import dataclasses
-import logging
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -71,9 +70,7 @@ def number_classes(
         )
     is_kept = bool(ids) and ids[0] >= 1 and ids[-1] < num_classes
     if not is_kept:
-        _say_if_few(len(ids), num_classes, origin)
         return Classes(tuple(names), {one: place + 1 for place, one in enumerate(ids)})
-    _say_if_few(ids[-1], num_classes, origin)
     by_id = dict(zip(ids, names, strict=True))
     all_names = tuple(by_id.get(number, f"unused {number}") for number in range(1, ids[-1] + 1))
     return Classes(all_names, {one: one for one in ids})
@@ -91,18 +88,6 @@ def _by_name(
         )
     number_of = {one: numbers[name] for one, name in zip(ids, names, strict=True)}
     return Classes(tuple(class_names), number_of)
-
-
-def _say_if_few(highest: int, num_classes: int, origin: str) -> None:
-    if num_classes and highest < num_classes - 1:
-        logging.getLogger(__name__).warning(
-            "%s has objects of %d classes, but the model has %d beside the background; the others "
-            "can learn nothing. For a model that fits, set task.model.num_classes=%d",
-            origin,
-            highest,
-            num_classes - 1,
-            highest + 1,
-        )
 
 
 def _shown(names: Sequence[str]) -> str:

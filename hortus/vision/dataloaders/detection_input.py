@@ -48,6 +48,7 @@ def build_reader(
     sets = read_sets(params)
     sets = {name: detection_checks.check_set(data, params) for name, data in sets.items()}
     classes = _number_classes(sets, model.num_classes, class_names)
+    detection_checks.check_classes(classes, model.num_classes, next(iter(sets.values())).origin)
     sources = {name: data.as_source(classes) for name, data in sets.items()}
     most = max(int(data.counts.max()) for data in sets.values())
     return InputReader(params, parser_fn=_parse_fn(params, model, most), sources=sources)

@@ -1,0 +1,285 @@
+"""Checks of detection data: files, sizes, boxes, categories, copies."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from hortus.vision.configs import detection as configs
+from hortus.vision.data.checks.findings import Finding, Level
+from hortus.vision.data.detection_images import LookedAt, look_at
+from hortus.vision.data.raw_images import is_set
+from hortus.vision.dataloaders.detection_checks import size_conflict
+from hortus.vision.dataloaders.detection_classes import number_classes
+from hortus.vision.dataloaders.detection_set import DetectionSet
+from hortus.vision.dataloaders.errors import DataError
+
+_KEPT = 20
+"""Places that a finding names at most."""
+_UNBALANCED = 50
+"""Objects of the largest class over those of the smallest, from which on it is worth a warning."""
+_SMALL = 4.0
+"""Sides, in pixels of the model's input, that are hard to find."""
+
+
+def check(task_config: configs.DetectionTask) -> Iterator[Finding]:
+    """Reads all images of training and validation once and yields what is wrong, then facts."""
+    chosen = {"train_data": task_config.train_data, "validation_data": task_config.validation_data}
+    chosen = {name: params for name, params in chosen.items() if is_set(params)}
+    if not chosen:
+        yield Finding(
+            "error",
+            "no data is named: set task.train_data.input_path, for instance to a COCO JSON, and "
+            "task.train_data.file_type=coco",
+        )
+    class_names: tuple[str, ...] = ()
+    seen: dict[str, dict[bytes, str]] = {}
+    for split, params in chosen.items():
+        try:
+            sets = look_at(params, task_config)
+        except DataError as error:
+            yield Finding("error", f"{split}: {error}")
+            continue
+        seen[split] = {}
+        for part, looked_at in sets.items():
+            name = f"{split} {part}".strip()
+            yield from _image_faults(name, looked_at, seen[split])
+            yield from _box_faults(name, looked_at.data)
+            names, findings = _class_faults(name, looked_at, task_config, class_names)
+            yield from findings
+            class_names = class_names or names
+            yield from _facts(name, looked_at.data, params, task_config)
+    if len(seen) == 2:
+        yield from _copies_across(*seen, *seen.values())  # type: ignore[arg-type]
+
+
+# ---- images ---------------------------------------------------------------------------------
+
+
+def _image_faults(name: str, looked_at: LookedAt, seen: dict[bytes, str]) -> Iterator[Finding]:
+    """Takes note of where images are, by their pixels."""
+    data = looked_at.data
+    if not len(data):
+        yield Finding("error", f"{name}: there are no images")
+    missing, unreadable, conflicts, copies = [], [], [], []
+    for path, told, look in zip(data.paths, data.sizes.tolist(), looked_at.looks, strict=True):
+        if look.is_missing:
+            missing.append(path)
+        elif look.problem:
+            unreadable.append(f"{path}: {look.problem}")
+        else:
+            if look.size != tuple(told):
+                conflicts.append(size_conflict(data.origin, path, told, look.size))
+            first = seen.setdefault(look.digest, path)
+            if first != path:
+                copies.append(f"{path} = {first}")
+    if missing:
+        yield _some(name, "error", "images that are not there", missing)
+    if unreadable:
+        yield _some(name, "error", "images that cannot be read", unreadable)
+    if conflicts:
+        yield _some(name, "error", "images that have not the size told", conflicts)
+    if copies:
+        yield _some(name, "warning", "images that are there more than once", copies)
+
+
+def _copies_across(
+    first_name: str, name: str, first: dict[bytes, str], seen: dict[bytes, str]
+) -> Iterator[Finding]:
+    shared = [f"{path} = {first[key]}" for key, path in seen.items() if key in first]
+    if shared:
+        yield _some(
+            name,
+            "error",
+            f"images that are in {first_name} too, so that the metrics say too much "
+            f"({len(shared) / len(seen):.1%})",
+            shared,
+        )
+
+
+# ---- boxes ----------------------------------------------------------------------------------
+
+
+def _box_faults(name: str, data: DetectionSet) -> Iterator[Finding]:
+    boxes = data.boxes
+    if not len(boxes):
+        yield Finding("error", f"{name}: no image has an object")
+        return
+    if np.nanmax(np.abs(boxes), initial=0.0) <= 1.0 and np.max(data.sizes) > 1:
+        yield Finding(
+            "error",
+            f"{name}: all boxes lie between 0 and 1: they seem to be shares of the image "
+            "size, where pixels are expected",
+            count=len(boxes),
+        )
+        return
+    broken = ~np.all(np.isfinite(boxes), axis=1)
+    reversed_ = np.any(boxes[:, 2:] < boxes[:, :2], axis=1) & ~broken
+    empty = data.is_empty() & ~reversed_ & ~broken
+    outside = data.is_outside() & ~broken
+    faults: tuple[tuple[Level, str, np.ndarray], ...] = (
+        ("error", "boxes that are no numbers", broken),
+        ("error", "boxes whose end is before their begin (negative width or height)", reversed_),
+        ("warning", "boxes without an area, which are left out of training", empty),
+        ("warning", "boxes that reach beyond their image, and are cut there", outside),
+    )
+    for level, what, mask in faults:
+        if np.any(mask):
+            yield _some(name, level, what, _objects(data, mask))
+    keys = np.column_stack([data.images_of_objects, data.categories, boxes])
+    _, first, counts = np.unique(keys, axis=0, return_index=True, return_counts=True)
+    if np.any(counts > 1):
+        mask = np.zeros(len(boxes), bool)
+        mask[first[counts > 1]] = True
+        yield _some(name, "warning", "boxes that are there more than once", _objects(data, mask))
+
+
+def _objects(data: DetectionSet, mask: np.ndarray) -> list[str]:
+    """Where objects are: image, category and box."""
+    images = data.images_of_objects
+    texts = []
+    for row in np.flatnonzero(mask):
+        top, left, bottom, right = (f"{edge:g}" for edge in data.boxes[row])
+        place = data.categories[row]
+        name = data.category_names[place] if place >= 0 else "unknown category"
+        height, width = data.sizes[images[row]]
+        texts.append(
+            f"{data.paths[images[row]]}: {name} x {left} to {right}, y {top} to {bottom} "
+            f"(image {width} x {height})"
+        )
+    return texts
+
+
+# ---- classes --------------------------------------------------------------------------------
+
+
+def _class_faults(
+    name: str, looked_at: LookedAt, task: configs.DetectionTask, class_names: Sequence[str]
+) -> tuple[tuple[str, ...], list[Finding]]:
+    """The names of the classes, and what is wrong with them."""
+    data = looked_at.data
+    findings = []
+    unknown = data.categories < 0
+    if np.any(unknown):
+        findings.append(
+            _some(name, "error", "objects of unknown categories", _objects(data, unknown))
+        )
+    ids = data.category_ids
+    if not ids:
+        return (), findings
+    if not looked_at.has_class_numbers and ids != tuple(range(1, len(ids) + 1)):
+        findings.append(
+            Finding(
+                "note",
+                f"{name}: category ids are not 1 to {len(ids)} but {ids[0]} to {ids[-1]}, with "
+                "gaps or another begin; classes are numbered in their order",
+            )
+        )
+    wanted = task.model.num_classes
+    if not wanted:
+        findings.append(
+            Finding("error", f"{name}: set task.model.num_classes={len(ids) + 1}; it is 0")
+        )
+    if looked_at.has_class_numbers:
+        if ids[0] < 1 or (wanted and ids[-1] >= wanted):
+            outside = [one for one in ids if one < 1 or one >= wanted]
+            findings.append(
+                Finding(
+                    "error",
+                    f"{name}: classes {', '.join(map(str, outside[:10]))} are not among the "
+                    f"model's 1 to {wanted - 1}; 0 is the background",
+                    count=len(outside),
+                )
+            )
+        return (), findings
+    try:
+        classes = number_classes(ids, data.category_names, wanted, class_names, data.origin)
+    except DataError as error:
+        return (), [*findings, Finding("error", f"{name}: {error}")]
+    if wanted and len(classes.names) < wanted - 1:
+        findings.append(
+            Finding(
+                "warning",
+                f"{name}: the data has {len(classes.names)} classes, the model {wanted - 1} beside "
+                f"the background: task.model.num_classes={len(classes.names) + 1} would fit",
+            )
+        )
+    counts = np.bincount(data.categories[~unknown], minlength=len(ids))
+    unused = [data.category_names[place] for place in np.flatnonzero(counts == 0)]
+    if unused:
+        findings.append(_some(name, "warning", "categories without any object", unused))
+    used = counts[counts > 0]
+    if len(used) and used.max() >= _UNBALANCED * used.min():
+        findings.append(
+            Finding(
+                "warning",
+                f"{name}: the largest category has {used.max()} objects, the smallest {used.min()}",
+            )
+        )
+    return classes.names, findings
+
+
+# ---- facts ----------------------------------------------------------------------------------
+
+
+def _facts(
+    name: str, data: DetectionSet, params: configs.DataConfig, task: configs.DetectionTask
+) -> Iterator[Finding]:
+    yield Finding(
+        "note",
+        f"{name}: {len(data)} images with {len(data.boxes)} objects of "
+        f"{len(np.unique(data.categories))} categories; crowds {int(data.is_crowd.sum())}, "
+        f"difficult {int(data.is_difficult.sum())}",
+        count=len(data),
+    )
+    without = [data.paths[number] for number in np.flatnonzero(data.counts == 0)]
+    if without:
+        yield _some(name, "note", "images without objects, kept as examples of background", without)
+    most = params.parser.max_num_instances
+    over = np.flatnonzero(data.counts > most)
+    if len(over):
+        yield _some(
+            name,
+            "warning",
+            f"images with more objects than parser.max_num_instances={most}, up to "
+            f"{data.counts.max()}; training leaves the others out",
+            [f"{data.paths[number]}: {data.counts[number]}" for number in over],
+        )
+    if not len(data.boxes):
+        return
+    known = data.categories >= 0
+    counts = np.bincount(data.categories[known], minlength=len(data.category_names))
+    lines = [
+        f"  {title:<{max(map(len, data.category_names))}}  {count:>7}"
+        for title, count in zip(data.category_names, counts, strict=True)
+    ]
+    yield Finding("note", "\n".join([f"{name}: objects per category", *lines[:40]]))
+    yield from _size_facts(name, data, task)
+
+
+def _size_facts(name: str, data: DetectionSet, task: configs.DetectionTask) -> Iterator[Finding]:
+    sound = ~data.is_empty()
+    wanted = [side for side in task.model.input_size[:2] if side]
+    if len(wanted) != 2 or not np.any(sound):
+        return
+    scales = np.min(np.array(wanted) / np.maximum(data.sizes, 1), axis=1)
+    sides = (data.boxes[:, 2:] - data.boxes[:, :2])[sound]
+    sides = sides * scales[data.images_of_objects[sound], None]
+    areas = np.sqrt(sides[:, 0] * sides[:, 1])
+    low, middle, high = np.percentile(areas, [5, 50, 95])
+    yield Finding(
+        "note",
+        f"{name}: in the model's {wanted[0]} x {wanted[1]} pixels, objects have sides of "
+        f"{low:.0f} (5 %), {middle:.0f} (half), {high:.0f} pixels (95 %)",
+    )
+    small = int(np.sum(np.min(sides, axis=1) < _SMALL))
+    if small > 0.01 * len(sides):
+        yield Finding(
+            "warning",
+            f"{name}: {small} of {len(sides)} objects have a side of less than {_SMALL:g} "
+            "pixels in the model's input: a larger task.model.input_size would show them",
+            count=small,
+        )
+
+
+def _some(name: str, level: Level, what: str, where: Sequence[str]) -> Finding:
+    return Finding(level, f"{name}: {what}: {len(where)}", tuple(where[:_KEPT]), len(where))

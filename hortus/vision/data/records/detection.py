@@ -1,0 +1,107 @@
+"""Detection data as records."""
+
+import logging
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from hortus.vision.configs import detection as configs
+from hortus.vision.data import progress
+from hortus.vision.dataloaders import detection_input, preprocess
+from hortus.vision.dataloaders.attempts import reason_of
+from hortus.vision.dataloaders.dataset_info import DatasetInfo
+from hortus.vision.dataloaders.errors import DataError
+from hortus.vision.dataloaders.input_reader import InputReader
+from hortus.vision.dataloaders.sources.base import Shard
+
+_SIGNATURES = {b"\xff\xd8": "jpeg", b"\x89P": "png", b"BM": "bmp", b"GI": "gif"}
+
+
+def info(params: configs.DataConfig, task_config: configs.DetectionTask) -> DatasetInfo:
+    """The names of the classes 1, 2, ..., as the records number them, and the number of images."""
+    return _reader(params, task_config).info
+
+
+def examples(params: configs.DataConfig, task_config: configs.DetectionTask) -> Iterator[bytes]:
+    """Yields one example per image, the image as it is stored, boxes as shares of its size.
+
+    Every image is decoded once, to see that it can be and has the size told. One that cannot is an
+    error, or is left out where `params.skip_bad_records` says so.
+    """
+    reader = _reader(params, task_config)
+    for source in reader.sources.values():
+        references = source.one_pass(Shard(), None)
+        for reference in progress.track(references, "converting", source.info.num_examples):
+            where = source.where(tf.nest.map_structure(lambda value: value.numpy(), reference))
+            try:
+                example = tf.nest.map_structure(lambda value: value.numpy(), source.load(reference))
+                size = preprocess.decode_image(example["image"]).shape[:2]
+                _check_size(example, size)
+            except (tf.errors.OpError, ValueError) as error:
+                problem = f"{where}: {reason_of(error)}"
+                if not params.skip_bad_records:
+                    raise DataError(
+                        f"{problem}. `hortus data check` finds all such images; "
+                        "skip_bad_records=true leaves them out"
+                    ) from None
+                logging.getLogger(__name__).warning("left out %s", problem)
+                continue
+            yield _example(example, size, where, reader.info.class_names).SerializeToString()
+
+
+def _reader(params: configs.DataConfig, task_config: configs.DetectionTask) -> InputReader:
+    names = detection_input.names_of_training(params, task_config)
+    return detection_input.build_reader(params, task_config.model, names)
+
+
+def _check_size(example: dict[str, Any], size: Sequence[int]) -> None:
+    told = (int(example["height"]), int(example["width"]))
+    if all(told) and told != tuple(size):
+        raise ValueError(
+            f"the image has height and width {tuple(size)}, its annotation says {told}"
+        )
+
+
+def _example(
+    example: dict[str, Any], size: Sequence[int], where: str, class_names: tuple[str, ...]
+) -> tf.train.Example:
+    boxes, classes = example["groundtruth_boxes"], example["groundtruth_classes"]
+    areas = example["groundtruth_area"]
+    sides = (boxes[:, 2:] - boxes[:, :2]) * size
+    areas = np.where(areas < 0, sides[:, 0] * sides[:, 1], areas)
+    features: dict[str, tf.train.Feature] = {
+        "image/encoded": _bytes([example["image"]]),
+        "image/format": _bytes([_SIGNATURES.get(example["image"][:2], "").encode()]),
+        "image/filename": _bytes([os.path.basename(where).encode()]),
+        "image/source_id": _bytes([str(int(example["source_id"])).encode()]),
+        "image/height": _integers([size[0]]),
+        "image/width": _integers([size[1]]),
+        "image/object/class/label": _integers(classes),
+        "image/object/area": _floats(areas),
+        "image/object/is_crowd": _integers(example["groundtruth_is_crowd"]),
+    }
+    for column, edge in enumerate(("ymin", "xmin", "ymax", "xmax")):
+        features[f"image/object/bbox/{edge}"] = _floats(boxes[:, column])
+    if np.any(example["groundtruth_is_difficult"]):
+        features["image/object/difficult"] = _integers(example["groundtruth_is_difficult"])
+    if class_names:
+        names = [class_names[number - 1].encode() for number in classes]
+        features["image/object/class/text"] = _bytes(names)
+    for name, values in example.get("groundtruth_attributes", {}).items():
+        features[f"image/object/attribute/{name}"] = _integers(values[:, 0])
+    return tf.train.Example(features=tf.train.Features(feature=features))
+
+
+def _bytes(values: Sequence[bytes]) -> tf.train.Feature:
+    return tf.train.Feature(bytes_list=tf.train.BytesList(value=values))
+
+
+def _integers(values: Any) -> tf.train.Feature:
+    return tf.train.Feature(int64_list=tf.train.Int64List(value=[int(each) for each in values]))
+
+
+def _floats(values: Any) -> tf.train.Feature:
+    return tf.train.Feature(float_list=tf.train.FloatList(value=values))
