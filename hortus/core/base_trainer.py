@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any, Optional
 
 import keras
-import numpy as np
 from keras import ops
 
 from hortus import engine as engines
@@ -251,9 +250,7 @@ class Trainer:
             logs = self.engine.accumulate(run, inputs, self.optimizer, count)
             self._train_loss.update_state(logs[self.task.loss])
             # The sum is not finite from the first loss on that is not.
-            self._finite_steps.assign_add(
-                ops.cast(ops.isfinite(self._train_loss.total), "int32")
-            )
+            self._finite_steps.assign_add(ops.cast(ops.isfinite(self._train_loss.total), "int32"))
             self._global_step.assign_add(1)
             return logs
 

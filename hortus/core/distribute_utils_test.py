@@ -17,7 +17,7 @@ def test_one_device_is_one_replica(kind):
 
 
 def test_an_unknown_name_suggests_a_known_one():
-    with pytest.raises(EngineError, match="unknown strategy 'mirored'.*mirrored"):
+    with pytest.raises(EngineError, match=r"unknown strategy 'mirored'.*mirrored"):
         distribute_utils.get_distribution_strategy("mirored")
 
 
@@ -42,7 +42,7 @@ def test_more_hosts_need_a_number_each():
 @pytest.mark.skipif(not ON_TENSORFLOW, reason="JAX asks the cluster's own manager")
 def test_more_hosts_have_to_be_named(monkeypatch):
     monkeypatch.delenv("TF_CONFIG", raising=False)
-    with pytest.raises(EngineError, match="set runtime.worker_hosts=.*or the variable TF_CONFIG"):
+    with pytest.raises(EngineError, match=r"set runtime.worker_hosts=.*or the variable TF_CONFIG"):
         distribute_utils.get_distribution_strategy("multi_worker_mirrored")
 
 
@@ -59,7 +59,7 @@ def test_a_sum_that_is_not_known_names_those_that_are(monkeypatch):
 
 @pytest.mark.skipif(not ON_TENSORFLOW, reason="JAX chooses the platform itself")
 def test_gpus_that_are_not_there_are_an_error():
-    with pytest.raises(EngineError, match="runtime.num_gpus is 3, but TensorFlow sees 0 GPUs"):
+    with pytest.raises(EngineError, match=r"runtime.num_gpus is 3, but TensorFlow sees 0 GPUs"):
         distribute_utils.get_distribution_strategy("mirrored", num_gpus=3)
 
 

@@ -3,6 +3,7 @@
 import abc
 import contextlib
 import contextvars
+import copy
 import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Optional
@@ -145,6 +146,11 @@ class SummaryManagerInterface(abc.ABC):
         """Drops what was written past `step`, to which training went back. Optional."""
         del step
 
+    def in_folder(self, folder: str) -> Optional["SummaryManagerInterface"]:
+        """One of the same kind that writes to another folder, for a trial. Optional."""
+        del folder
+        return None
+
 
 class SummaryManager(SummaryManagerInterface):
     """Writes summaries with one function, nested dictionaries to sub-folders.
@@ -206,6 +212,11 @@ class SummaryManager(SummaryManagerInterface):
         self._summary_writers.clear()
         if self._summary_dir is not None:
             event_file.rewind(self._summary_dir, step)
+
+    def in_folder(self, folder: str) -> "SummaryManager":
+        other = copy.copy(self)
+        other._summary_dir, other._enabled, other._summary_writers = folder, True, {}
+        return other
 
     def write_summary(self, writer: SummaryWriter, name: str, value: Any, step: int) -> None:
         """Writes one value; the place where a subclass treats some values in its own way."""

@@ -218,3 +218,16 @@ def test_the_default_function_writes_numbers_when_a_subclass_calls_it(tmp_path):
         manager._summary_fn("a", 1.0, step=manager.global_step)
     manager.flush()
     assert points(read(tmp_path), "a") == [(2, 1.0)]
+
+
+def test_a_manager_in_another_folder_is_of_the_same_kind_and_leaves_the_first_alone(tmp_path):
+    class Loud(SummaryManager):
+        def write_summary(self, writer, name, value, step):
+            super().write_summary(writer, f"LOUD_{name}", value, step)
+
+    first = Loud(tmp_path / "first", global_step=3)
+    other = first.in_folder(str(tmp_path / "other"))
+    other.write_summaries({"loss": 1.0})
+    other.flush()
+    assert not (tmp_path / "first").exists()
+    assert points(read(tmp_path / "other"), "LOUD_loss") == [(3, 1.0)]

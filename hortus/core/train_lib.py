@@ -316,10 +316,13 @@ class ExperimentRunner:
         }
         former = dict(vars(self))
         self.params = self.params.replace(trainer=changes)
-        self.summary_manager = self.eval_summary_manager = None  # they write to the run's folder
         try:
             with tempfile.TemporaryDirectory(prefix="hortus_fast_dev_run_") as folder:
                 self.model_dir = folder
+                # Theirs is the folder of the run.
+                for name in ("summary_manager", "eval_summary_manager"):
+                    manager = getattr(self, name)
+                    setattr(self, name, manager and manager.in_folder(os.path.join(folder, name)))
                 return self.run()
         finally:
             vars(self).update(former)

@@ -22,6 +22,7 @@ __all__ = [
     "EngineError",
     "current_strategy",
     "for_strategy",
+    "load",
     "make_deterministic",
     "name",
     "select",
@@ -39,6 +40,14 @@ def name() -> str:
     if backend not in environment.ENGINES:
         raise EngineError(f"Keras runs on {backend}; hortus needs KERAS_BACKEND=tensorflow or jax")
     return backend
+
+
+def load() -> None:
+    """Loads what the engine needs, without its chatter; call it after `select`."""
+    # On both engines, as tf.data reads the data on both.
+    from hortus.engine.tensorflow import loading
+
+    loading.load()
 
 
 def _backend() -> Any:

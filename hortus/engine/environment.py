@@ -69,6 +69,9 @@ def _split_cpu(engine: str, count: int) -> None:
         # The engine checks that it took effect, as JAX may have found its devices before.
         _add_xla_flag("xla_force_host_platform_device_count", str(count))
     else:
+        from hortus.engine.tensorflow import loading
+
+        loading.load()
         from hortus.engine.tensorflow import devices
 
         devices.split_cpu(count)

@@ -67,6 +67,7 @@ def run(
     """
     runtime = params.runtime
     engine.select(_engine_of(params), runtime.virtual_cpu_devices)
+    engine.load()
     # Only now: these load Keras, which must know the engine first.
     from hortus.core import distribute_utils, performance, task_factory, train_lib
     from hortus.vision import summary_manager
