@@ -1,5 +1,6 @@
 import pytest
 
+from hortus.vision.dataloaders import dataset_info
 from hortus.vision.dataloaders.dataset_info import FILE_NAME, DatasetInfo, read_info, write_info
 from hortus.vision.dataloaders.errors import DataError
 
@@ -27,3 +28,15 @@ def test_a_broken_file_is_named(tmp_path):
     (tmp_path / FILE_NAME).write_text("{")
     with pytest.raises(DataError, match=f"{FILE_NAME}: not a JSON file"):
         read_info([str(tmp_path / "x")])
+
+
+def test_names_of_a_models_classes(tmp_path):
+    folder = str(tmp_path / "run")
+    assert dataset_info.read_class_names(folder) == ()
+    dataset_info.write_class_names(folder, ["bee", "Äpfel"])
+    dataset_info.write_class_names(folder, ["ant", "Äpfel"])
+    assert dataset_info.read_class_names(folder) == ("ant", "Äpfel")
+    assert [path.name for path in (tmp_path / "run").iterdir()] == ["class_names.json"]
+    (tmp_path / "run" / "class_names.json").write_text('{"0": "ant"}')
+    with pytest.raises(DataError, match="expected a list of names"):
+        dataset_info.read_class_names(folder)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from hortus.vision.visualization.contact_sheet import RIGHT, WRONG, draw_contact_sheet
+from hortus.vision.visualization.contact_sheet import RIGHT, WRONG, captioned, draw_contact_sheet
 
 
 def test_pictures_of_all_sizes_have_their_place():
@@ -27,3 +27,11 @@ def test_long_captions_are_cut_and_nothing_is_refused():
         draw_contact_sheet([])
     with pytest.raises(ValueError, match="uint8"):
         draw_contact_sheet([np.zeros((8, 8, 3), np.float32)])
+
+
+def test_a_caption_is_below_the_picture_and_small_pictures_grow():
+    small = captioned(np.full((10, 20, 3), 90, np.uint8), "a", least=50)
+    assert small.size == (60, 30 + 18)  # three times as large
+    pixels = np.asarray(small)
+    assert np.all(pixels[:30] == 90) and pixels[30:].min() < 128 and pixels[30:].max() == 255
+    assert captioned(np.zeros((70, 60, 1), np.uint8), "", least=50).size == (60, 70 + 18)
