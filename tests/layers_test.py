@@ -64,6 +64,7 @@ OURS = {
     "hortus.vision.data": VISION_BLOCKS,
     "hortus.vision.serving": EVERYTHING,
     "hortus.vision.train": EVERYTHING,
+    "hortus.reports": ("hortus.core", "hortus.hyperparams"),
     "hortus.cli": EVERYTHING,
     "hortus.testing": EVERYTHING,
 }
@@ -86,6 +87,8 @@ THIRD_PARTY = {
     "hortus.core.distribute_utils": (*NUMERIC, "absl", "tensorflow"),
     "hortus.core.event_file": ("numpy", "PIL", "tensorboard"),
     "hortus.core.exp_factory": (),
+    "hortus.core.machine": (),
+    "hortus.core.run_record": (),
     "hortus.core.exp_parser": (),
     "hortus.core.flags": ("absl",),
     "hortus.core.registry": (),
@@ -106,6 +109,7 @@ THIRD_PARTY = {
     "hortus.vision.data": (*NUMERIC, "tensorflow", "tensorflow_datasets", "PIL"),
     "hortus.vision.serving": (*NUMERIC, "tensorflow", "PIL"),
     "hortus.vision.train": ("absl", "gin"),
+    "hortus.reports": ("yaml",),
     "hortus.cli": ("click", "rich", "typer", "yaml"),
     "hortus.testing": (*NUMERIC, "pytest", "tensorflow"),
 }

@@ -104,6 +104,22 @@ def paths(folder: str) -> Iterator[str]:
         yield from (os.path.join(parent, name) for name in sorted(names) if ".tfevents." in name)
 
 
+def images(folder: str) -> Iterator[tuple[str, int, bytes]]:
+    """Tag, step and encoded picture of all image summaries in a folder and those below."""
+    for path in paths(folder):
+        with open(path, "rb") as file:
+            content = file.read()
+        for _, record in _records(content):
+            event = Event.FromString(record[_HEADER:-_FOOTER])
+            for value in event.summary.value:
+                if value.HasField("image"):
+                    yield value.tag, event.step, value.image.encoded_image_string
+                elif value.metadata.plugin_data.plugin_name == "images":
+                    # As TensorFlow's own writer has it: width, height, then the pictures.
+                    for encoded in value.tensor.string_val[2:]:
+                        yield value.tag, event.step, encoded
+
+
 def rewind(folder: str, step: int) -> None:
     """Drops all events past `step` from the event files in a folder and those below.
 

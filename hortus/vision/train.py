@@ -26,7 +26,7 @@ from absl import app, flags, logging
 from hortus import engine, hyperparams
 from hortus.core import config_definitions as cfg
 from hortus.core import flags as hortus_flags
-from hortus.core import train_utils
+from hortus.core import run_record, train_utils
 from hortus.vision import registry_imports
 
 FLAGS = flags.FLAGS
@@ -95,6 +95,7 @@ def run(
         for line in train_utils.changes_since_last_run(params, model_dir):
             logging.warning(line)
         train_utils.serialize_config(params, model_dir)
+        run_record.write(model_dir, params, engine.name())
     runner_arguments.setdefault(
         "eval_summary_manager", summary_manager.maybe_build_eval_summary_manager(params, model_dir)
     )

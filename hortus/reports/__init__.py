@@ -1,0 +1,1 @@
+"""What came of runs: one page for a run, tables for several."""

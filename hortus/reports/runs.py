@@ -1,0 +1,162 @@
+"""A run's folder, read for a report. Nothing here needs the engine."""
+
+import dataclasses
+import functools
+import json
+import math
+import os
+from typing import Any, Optional
+
+import yaml
+
+from hortus.core import event_file, run_record
+from hortus.hyperparams import ConfigError
+
+LOWER_IS_BETTER = ("loss", "error", "seconds")
+
+
+class RunError(ValueError):
+    """A folder is no run; `str(error)` is for the user."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Picture:
+    """The newest picture of a tag.
+
+    Attributes:
+        tag: its name, without `image/`.
+        step: the step that it was drawn at.
+        png: the encoded picture.
+    """
+
+    tag: str
+    step: int
+    png: bytes
+
+
+Series = list[tuple[int, float]]
+"""Steps and values, in the order of the steps."""
+
+
+class Run:
+    """What a run has left in its folder so far; it may still be running."""
+
+    def __init__(self, folder: "str | os.PathLike[str]"):
+        self.folder = os.fspath(folder)
+        if not os.path.isdir(self.folder):
+            raise RunError(f"{self.folder}: there is no such folder")
+        if not os.path.exists(os.path.join(self.folder, "params.yaml")):
+            raise RunError(
+                f"{self.folder} is no run: it has no params.yaml, which `hortus train` writes"
+            )
+
+    @property
+    def name(self) -> str:
+        return os.path.basename(os.path.abspath(self.folder))
+
+    @functools.cached_property
+    def config_text(self) -> str:
+        """The config of the run, as YAML."""
+        with open(os.path.join(self.folder, "params.yaml"), encoding="utf-8") as file:
+            return file.read()
+
+    @functools.cached_property
+    def config(self) -> dict[str, Any]:
+        """All values of the config by their paths."""
+        try:
+            values = yaml.safe_load(self.config_text)
+        except yaml.YAMLError as error:
+            raise ConfigError(f"{self.folder}/params.yaml cannot be read: {error}") from None
+        return flatten(values) if isinstance(values, dict) else {}
+
+    @functools.cached_property
+    def starts(self) -> list[dict[str, Any]]:
+        """How it was started, each time."""
+        return run_record.read(self.folder)
+
+    @functools.cached_property
+    def lines(self) -> list[dict[str, Any]]:
+        """The lines of metrics.jsonl, each with step, split, wall_time and values."""
+        path, found = os.path.join(self.folder, "metrics.jsonl"), []
+        if not os.path.exists(path):
+            return []
+        with open(path, encoding="utf-8") as file:
+            for text in file:
+                try:
+                    line = json.loads(text)
+                    line["step"], line["values"] = int(line["step"]), flatten(line["values"])
+                except (ValueError, KeyError, TypeError, AttributeError):
+                    continue  # the last line of a run that was killed, or is being written
+                found.append(line)
+        return sorted(found, key=lambda line: line["step"])
+
+    def series(self, split: str) -> dict[str, Series]:
+        """The metrics of `train` or `validation` over the steps."""
+        found: dict[str, Series] = {}
+        for line in self.lines:
+            if line.get("split") != split:
+                continue
+            for name, value in line["values"].items():
+                if isinstance(value, (int, float)):
+                    found.setdefault(name, []).append((line["step"], float(value)))
+        return found
+
+    @property
+    def step(self) -> int:
+        """The last step on record."""
+        return max((line["step"] for line in self.lines), default=0)
+
+    @property
+    def seconds(self) -> Optional[float]:
+        """Time between the first and the last line on record; pauses count."""
+        times = [line["wall_time"] for line in self.lines if "wall_time" in line]
+        first = min(
+            [*times, *(start["time"] for start in self.starts if "time" in start)], default=0
+        )
+        return max(times) - first if times else None
+
+    @functools.cached_property
+    def best(self) -> dict[str, Any]:
+        """The metrics of the best checkpoint, as its file tells them; empty if there is none."""
+        subdir = self.config.get("trainer.best_checkpoint_export_subdir") or "best"
+        try:
+            with open(os.path.join(self.folder, subdir, "info.json"), encoding="utf-8") as file:
+                return json.load(file)
+        except (OSError, ValueError):
+            return {}
+
+    @functools.cached_property
+    def class_names(self) -> list[str]:
+        """Names of the classes, if the data had any."""
+        try:
+            with open(os.path.join(self.folder, "class_names.json"), encoding="utf-8") as file:
+                names = json.load(file)
+        except (OSError, ValueError):
+            return []
+        return [str(name) for name in names] if isinstance(names, list) else []
+
+    def pictures(self) -> list[Picture]:
+        """The newest picture of each tag."""
+        newest: dict[str, Picture] = {}
+        for tag, step, png in event_file.images(self.folder):
+            if tag not in newest or step >= newest[tag].step:
+                newest[tag] = Picture(tag.removeprefix("image/"), step, png)
+        return [newest[tag] for tag in sorted(newest)]
+
+
+def flatten(values: Any, path: str = "") -> dict[str, Any]:
+    """The leaves of nested dictionaries by dotted paths."""
+    if not isinstance(values, dict):
+        return {path: values}
+    flat = {}
+    for name, value in values.items():
+        flat.update(flatten(value, f"{path}.{name}" if path else str(name)))
+    return flat
+
+
+def best_of(name: str, series: Series) -> tuple[int, float]:
+    """Step and value where a metric was best: least for losses, else most."""
+    finite = [point for point in series if math.isfinite(point[1])] or series
+    if any(word in name.lower() for word in LOWER_IS_BETTER):
+        return min(finite, key=lambda point: point[1])
+    return max(finite, key=lambda point: point[1])
