@@ -30,6 +30,11 @@ class AveragePrecision(abc.ABC):
         """The arguments of the constructor."""
         return {}
 
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> "AveragePrecision":
+        """Makes one from what `get_config` gave."""
+        return cls(**config)
+
 
 @keras.saving.register_keras_serializable(package="Hortus")
 class COCOAveragePrecision(AveragePrecision):
