@@ -27,7 +27,7 @@ from hortus.vision.visualization import masks as drawing
 from hortus.vision.visualization.confusion_matrix import draw_confusion_matrix
 
 _MAX_TABLE = 60
-"""Most classes whose IoU is logged as a table."""
+"""Most classes whose IoU is shown as a table."""
 _PICTURES, _PICTURE_SIDE = 8, 256
 """How many examples are drawn at an evaluation, and their longer side at most, in pixels."""
 
@@ -57,6 +57,7 @@ class SemanticSegmentationTask(base_task.Task):
         super().__init__(params, logging_dir, name)
         self._readers = Readers()
         self._class_names: tuple[str, ...] = ()
+        self._table = ""
 
     # ---- model ------------------------------------------------------------------------------
 
@@ -118,6 +119,8 @@ class SemanticSegmentationTask(base_task.Task):
 
     def notes(self) -> Iterator[str]:
         yield from self._readers.notes()
+        if self._table:
+            yield f"IoU by class at the last evaluation:\n{self._table}"
 
     # ---- loss and metrics -------------------------------------------------------------------
 
@@ -243,26 +246,28 @@ class SemanticSegmentationTask(base_task.Task):
         if self.task_config.evaluation.report_per_class_iou:
             # A class that is neither there nor predicted has no IoU; but a log has to be a number.
             logs |= {f"iou/{number}": float(v) for number, v in enumerate(np.nan_to_num(values))}
-            self._log_table(values, counts)
+            self._table = self._iou_table(values, counts)
+            logging.info("IoU by class:\n%s", self._table)
         if self.task_config.allow_image_summary:
             logs["image/confusion_matrix"] = draw_confusion_matrix(counts, self.class_names)[None]
             for number, parts in enumerate(aggregated_logs.pictures):
                 logs[f"image/example_{number}"] = self._draw(parts)[None]
         return logs
 
-    def _log_table(self, values: np.ndarray, counts: np.ndarray) -> None:
+    def _iou_table(self, values: np.ndarray, counts: np.ndarray) -> str:
+        """Lines of class, IoU and share of the pixels; none for very many classes."""
         names = self.class_names
         if len(names) > _MAX_TABLE:
-            return
-        width = max(map(len, names), default=0)
+            return ""
+        width = max(5, *map(len, names))
         shares = counts.sum(axis=1) / max(counts.sum(), 1)
         shown = ["never met" if np.isnan(value) else f"{value:.1%}" for value in values]
-        lines = [
+        lines = [f"  {'class':<{width}}  {'IoU':>9}  pixels"]
+        lines += [
             f"  {name:<{width}}  {value:>9}  {share:6.1%}"
             for name, value, share in zip(names, shown, shares, strict=True)
         ]
-        head = f"  {'class':<{width}}  {'IoU':>9}  {'pixels':>6}"
-        logging.info("IoU by class:\n%s\n%s", head, "\n".join(lines))
+        return "\n".join(lines)
 
     def _draw(self, parts: dict[str, np.ndarray]) -> np.ndarray:
         feature = self.task_config.validation_data.image_feature

@@ -159,11 +159,13 @@ def test_pictures_and_table():
     logs, _ = evaluate(task, task.build_model(), *[batch((32, 300), count=5)] * 2)
     pictures = [key for key in logs if key.startswith("image/example")]
     assert len(pictures) == 8
+    (note,) = task.notes()
+    assert len(note.splitlines()) == 5 and "100.0%" not in note
     for key in (*pictures, "image/confusion_matrix"):
         assert logs[key].dtype == np.uint8 and logs[key].shape[0] == 1
     quiet = tiny_task(allow_image_summary=False, evaluation={"report_per_class_iou": False})
     logs, _ = evaluate(quiet, quiet.build_model(), batch())
-    assert list(logs) == ["mean_iou"]
+    assert list(logs) == ["mean_iou"] and not list(quiet.notes())
 
 
 def test_classes_of_other_data_are_an_error():
