@@ -11,7 +11,6 @@ import tensorflow as tf
 
 from hortus.vision.configs import detection as configs
 from hortus.vision.dataloaders.coco_files import size_of_file
-from hortus.vision.dataloaders.detection_classes import Classes
 from hortus.vision.dataloaders.detection_set import DetectionSet, missing_files
 from hortus.vision.dataloaders.errors import DataError, near_paths
 from hortus.vision.dataloaders.sources.base import Shard, Source
@@ -25,6 +24,23 @@ _RECORDS = 16
 """Records that are looked at."""
 
 _log = logging.getLogger(__name__)
+
+
+def check_settings(params: configs.DataConfig, model: configs.DetectionModel) -> None:
+    """Raises where the settings of the input and of the model do not fit together."""
+    if len(model.input_size) != 3 or not all(model.input_size[:2]):
+        raise DataError(
+            f"task.model.input_size must be [height, width, channels], got {model.input_size}"
+        )
+    channels = params.parser.num_channels
+    if model.input_size[2] != channels:
+        raise DataError(
+            f"parser.num_channels is {channels}, but task.model.input_size has "
+            f"{model.input_size[2]} channels: set both to 1 for grey images, to 3 for colour"
+        )
+    kind = params.parser.aug_type.type if params.parser.aug_type else None
+    if channels != 3 and params.is_training and kind in ("autoaug", "randaug"):
+        raise DataError(f"aug_type {kind} is for images of 3 channels, not {channels}")
 
 
 def check_set(data: DetectionSet, params: configs.DataConfig) -> DetectionSet:
@@ -161,16 +177,23 @@ def _check_counts(data: DetectionSet, params: configs.DataConfig) -> None:
         )
 
 
-def check_classes(classes: Classes, num_classes: int, origin: str) -> None:
-    """Warns where a model has classes that the data lacks."""
-    if num_classes and len(classes.names) < num_classes - 1:
+def check_classes(names: Sequence[str], num_classes: int, origin: str) -> None:
+    """Raises where the data has more classes than the model, warns where it has less."""
+    if not num_classes or not names:
+        return
+    if len(names) > num_classes - 1:
+        raise DataError(
+            f"{origin} has {len(names)} classes, but the model has {num_classes - 1} beside the "
+            f"background: set task.model.num_classes={len(names) + 1}"
+        )
+    if len(names) < num_classes - 1:
         _log.warning(
             "%s has %d classes, but the model has %d beside the background; the others can learn "
             "nothing. For a model that fits, set task.model.num_classes=%d",
             origin,
-            len(classes.names),
+            len(names),
             num_classes - 1,
-            len(classes.names) + 1,
+            len(names) + 1,
         )
 
 

@@ -41,6 +41,7 @@ def build_reader(
     Raises:
       DataError: the data cannot be read, or would lead to nothing.
     """
+    detection_checks.check_settings(params, model)
     if params.tfds_name:
         return _tfds_reader(params, model)
     if params.file_type in COMPRESSIONS:
@@ -48,7 +49,8 @@ def build_reader(
     sets = read_sets(params)
     sets = {name: detection_checks.check_set(data, params) for name, data in sets.items()}
     classes = _number_classes(sets, model.num_classes, class_names)
-    detection_checks.check_classes(classes, model.num_classes, next(iter(sets.values())).origin)
+    origin = ", ".join(data.origin for data in sets.values())
+    detection_checks.check_classes(classes.names, model.num_classes, origin)
     sources = {name: data.as_source(classes) for name, data in sets.items()}
     most = max(int(data.counts.max()) for data in sets.values())
     return InputReader(params, parser_fn=_parse_fn(params, model, most), sources=sources)
@@ -125,6 +127,8 @@ def _record_reader(params: configs.DataConfig, model: configs.DetectionModel) ->
     reader = InputReader(params, decoder_fn=decode, parser_fn=_parse_fn(params, model))
     for source in reader.sources.values():
         detection_checks.check_records(source, model.num_classes)
+    origin = str(params.input_path)
+    detection_checks.check_classes(reader.info.class_names, model.num_classes, origin)
     return reader
 
 
@@ -137,12 +141,13 @@ def _tfds_reader(params: configs.DataConfig, model: configs.DetectionModel) -> I
     params = dataclasses.replace(
         params, tfds_skip_decoding_feature=skipped, tfds_as_supervised=False
     )
-    reader = _CocoIdsReader if keeps_ids == {True} else InputReader
-    return reader(
+    reader = (_CocoIdsReader if keeps_ids == {True} else InputReader)(
         params,
         decoder_fn=detection_decoder.tfds_decoder(names[0], model.num_classes),
         parser_fn=_parse_fn(params, model),
     )
+    detection_checks.check_classes(reader.info.class_names, model.num_classes, ", ".join(names))
+    return reader
 
 
 class _CocoIdsReader(InputReader):

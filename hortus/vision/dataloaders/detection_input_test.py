@@ -2,6 +2,8 @@ import json
 import logging
 import os
 import pathlib
+import sys
+import types
 
 import numpy as np
 import pytest
@@ -162,9 +164,16 @@ def test_objects_beyond_the_maximum_are_told_and_still_evaluated(coco, caplog):
 
 def test_grey_images_and_stretched_ones(coco):
     params = data(coco, parser={"num_channels": 1, "keep_aspect_ratio": False, "pad": False})
-    images, labels, _ = read(params)
-    assert images.shape == (4, 64, 64, 1)
+    with pytest.raises(DataError, match=r"num_channels is 1, but task.model.input_size has 3"):
+        read(params)
+    grey = model()
+    grey.input_size = [64, 64, 1]
+    images, labels = next(iter(detection_input.build_dataset(params, grey)))
+    assert images.shape == (2, 64, 64, 1)
     np.testing.assert_allclose(labels["image_info"][0, 2], [64 / 24, 64 / 32])
+    params.override({"is_training": True, "parser": {"aug_type": {"type": "randaug"}}})
+    with pytest.raises(DataError, match="aug_type randaug is for images of 3 channels, not 1"):
+        detection_input.build_dataset(params, grey)
 
 
 def test_images_are_padded_to_the_stride_of_the_coarsest_level(coco):
@@ -241,6 +250,48 @@ def test_features_of_tensorflow_datasets_are_brought_into_shape():
     assert decoded["groundtruth_area"].numpy().tolist() == [-1.0]
     assert decoded["groundtruth_is_difficult"].numpy().tolist() == [True]
     assert decoded["source_id"].numpy() == -1
+
+
+class _CocoFeatures(dict):
+    """The part of the interface that is used; the real package is not needed here."""
+
+    def deserialize_example(self, record, decoders=None):
+        assert set(decoders) == {"image"}
+        example = detection_decoder.TfExampleDecoder().decode(record)
+        return {
+            "image": example["image"],
+            "image/id": example["source_id"],
+            "objects": {
+                "bbox": example["groundtruth_boxes"],
+                "label": example["groundtruth_classes"] + 10,
+                "is_crowd": example["groundtruth_is_crowd"],
+                "area": tf.ones_like(example["groundtruth_classes"]),
+            },
+        }
+
+
+def test_a_set_of_tensorflow_datasets_is_read(tmp_path, monkeypatch):
+    path = files.write_records(tmp_path / "records")
+    part = types.SimpleNamespace(filename=path, skip=1, take=3)
+    split = types.SimpleNamespace(file_instructions=[part], num_examples=3)
+    label = types.SimpleNamespace(names=[f"n{number}" for number in range(80)])
+    features = _CocoFeatures(objects=types.SimpleNamespace(feature={"label": label}), image=None)
+    info = types.SimpleNamespace(features=features, splits={"validation": split})
+    module = types.ModuleType("tensorflow_datasets")
+    module.builder = lambda name, data_dir: types.SimpleNamespace(info=info)
+    module.decode = types.SimpleNamespace(SkipDecoding=object)
+    monkeypatch.setitem(sys.modules, "tensorflow_datasets", module)
+
+    params = data("", "tfrecord")
+    params.override({"tfds_name": "coco/2017", "tfds_split": "validation"})
+    reader = detection_input.build_reader(params, model(91))
+    # Label 11 is the twelfth category, whose id is 13; there is none of id 12.
+    assert reader.info.class_names[11:13] == ("unused 12", "n11")
+    _, labels = next(iter(reader.read()))
+    assert labels["groundtruths"]["classes"][0, 0] == COCO_IDS[13]
+    assert labels["groundtruths"]["source_id"].numpy().tolist() == [101, 102]
+    with pytest.raises(DataError, match="coco/2017 has 80 classes, but the model has 3"):
+        detection_input.build_reader(params, model(4))
 
 
 def test_coco_has_80_categories_below_91():

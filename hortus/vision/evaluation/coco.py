@@ -255,7 +255,7 @@ class COCOEvaluator:
     ) -> tuple[Objects, list[dict[str, Any]], Detections, list[dict[str, Any]]]:
         """Objects and detections with their masks, images in the order of their ids."""
         if self.annotation_file:
-            objects, object_rles, category_of, images = self._annotated()
+            objects, object_rles, category_of, images = self._annotated(self.annotation_file)
         else:
             objects, object_rles, category_of, images = self._given()
         found = self._predicted.columns()
@@ -291,11 +291,12 @@ class COCOEvaluator:
         category_of = {int(one): place for place, one in enumerate(classes)}
         return objects, self._truth.rles, category_of, images
 
-    def _annotated(self) -> tuple[Objects, list[dict[str, Any]], dict[int, int], np.ndarray]:
+    def _annotated(
+        self, path: str
+    ) -> tuple[Objects, list[dict[str, Any]], dict[int, int], np.ndarray]:
         """Ground truth of the annotation file, of the images that were evaluated."""
         if self._annotations is None:
-            assert self.annotation_file is not None
-            self._annotations = read_annotations(self.annotation_file, self.include_mask)
+            self._annotations = read_annotations(path, self.include_mask)
         known = self._annotations
         self.categories = known.category_names
         ids = np.concatenate(self._image_ids)
@@ -308,7 +309,7 @@ class COCOEvaluator:
         seen = np.unique(images[images >= 0])
         if not len(seen):
             raise ValueError(
-                f"{self.annotation_file} has none of the images that were evaluated: its ids are "
+                f"{path} has none of the images that were evaluated: its ids are "
                 f"{known.image_ids[:5].tolist()} ..., theirs {ids[:5].tolist()} ..."
             )
         if len(seen) < len(known.image_ids):
@@ -316,7 +317,7 @@ class COCOEvaluator:
                 "%d of the %d images of %s were evaluated; the others do not count",
                 len(seen),
                 len(known.image_ids),
-                self.annotation_file,
+                path,
             )
         kept = np.flatnonzero(np.isin(known.objects.images, seen))
         columns = dataclasses.asdict(known.objects)

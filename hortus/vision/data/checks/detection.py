@@ -12,6 +12,7 @@ from hortus.vision.dataloaders.detection_checks import size_conflict
 from hortus.vision.dataloaders.detection_classes import number_classes
 from hortus.vision.dataloaders.detection_set import DetectionSet
 from hortus.vision.dataloaders.errors import DataError
+from hortus.vision.evaluation.coco_annotations import read_annotations
 
 _KEPT = 20
 """Places that a finding names at most."""
@@ -40,6 +41,8 @@ def check(task_config: configs.DetectionTask) -> Iterator[Finding]:
             yield Finding("error", f"{split}: {error}")
             continue
         seen[split] = {}
+        if split == "validation_data" and task_config.annotation_file:
+            yield from _annotation_faults(task_config.annotation_file, sets)
         for part, looked_at in sets.items():
             name = f"{split} {part}".strip()
             yield from _image_faults(name, looked_at, seen[split])
@@ -93,6 +96,24 @@ def _copies_across(
             f"images that are in {first_name} too, so that the metrics say too much "
             f"({len(shared) / len(seen):.1%})",
             shared,
+        )
+
+
+def _annotation_faults(path: str, sets: dict[str, LookedAt]) -> Iterator[Finding]:
+    """The file that evaluation goes by, beside the data that is evaluated."""
+    try:
+        truth = read_annotations(path)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        yield Finding("error", f"annotation_file {path} cannot be read: {error}")
+        return
+    ids = np.concatenate([looked_at.data.image_ids for looked_at in sets.values()])
+    known = np.isin(ids, truth.image_ids)
+    if not np.all(known):
+        yield Finding(
+            "error" if not np.any(known) else "warning",
+            f"validation_data: {int(np.sum(~known))} of {len(ids)} images are not in "
+            f"annotation_file {path}, by their ids, so that they cannot be evaluated",
+            count=int(np.sum(~known)),
         )
 
 

@@ -110,6 +110,22 @@ def test_classes_have_to_be_those_of_the_model_and_of_training(coco, tmp_path):
     assert any("the categories wasp are not among the classes of the model" in t for t in texts)
 
 
+def test_the_file_that_evaluation_goes_by_has_to_have_the_images(coco, tmp_path):
+    config = task(validation=coco)
+    config.annotation_file = coco
+    assert not found(config, "error")
+    other = files.write_coco(tmp_path / "other")
+
+    def renumber(content):
+        for image in content["images"]:
+            image["id"] += 5000
+
+    config.annotation_file = files.change_coco(other, renumber)
+    assert any("4 of 4 images are not in annotation_file" in t for t in found(config, "error"))
+    config.annotation_file = "lost.json"
+    assert any("annotation_file lost.json cannot be read" in t for t in found(config, "error"))
+
+
 def test_records_are_checked(tmp_path):
     sound = files.write_records(tmp_path / "sound")
     assert not found(task(sound, file_type="tfrecord"), "error")

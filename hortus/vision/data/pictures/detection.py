@@ -19,8 +19,6 @@ def pictures(
     params: configs.DataConfig, task_config: configs.DetectionTask, count: int
 ) -> list[Image.Image]:
     """The first images of the pipeline, with the boxes that the model learns."""
-    if len(task_config.model.input_size) != 3:
-        raise DataError("task.model.input_size has no height and width to show images in")
     batch_size = params.global_batch_size or count
     params = dataclasses.replace(params, global_batch_size=batch_size, drop_remainder=False)
     names = detection_input.names_of_training(params, task_config)

@@ -39,5 +39,5 @@ def test_boxes_are_drawn_where_objects_are(tmp_path, channels):
 
 def test_a_model_without_a_size_is_an_error(tmp_path):
     config = task(files.write_coco(tmp_path), size=0)
-    with pytest.raises(DataError, match="input_size has no height"):
+    with pytest.raises(DataError, match="input_size must be"):
         pictures.pictures(config.train_data, config, 1)
