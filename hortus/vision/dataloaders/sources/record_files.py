@@ -102,10 +102,15 @@ class RecordFiles(Source):
         if any("://" in each.path for each in self.parts):
             records = records.prefetch(_PREFETCHED)
 
-        def refer(number: tf.Tensor, record: tf.Tensor) -> dict[str, tf.Tensor]:
-            return {"file": part["file"], "number": part["skip"] + number, "record": record}
-
-        return records.enumerate().shard(share.count, share.index).map(refer)
+        # Zipped instead of mapped: a function call per record would double the time to read it.
+        references = tf.data.Dataset.zip(
+            {
+                "file": tf.data.Dataset.from_tensors(part["file"]).repeat(),
+                "number": tf.data.Dataset.range(part["skip"], tf.int64.max),
+                "record": records,
+            }
+        )
+        return references if share.count == 1 else references.shard(share.count, share.index)
 
     def load(self, reference: dict[str, tf.Tensor]) -> Any:
         record = reference["record"]
