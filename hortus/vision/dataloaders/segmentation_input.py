@@ -128,6 +128,10 @@ class Parser(parser.Parser):
         """The image as evaluation and prediction see it, and its image info."""
         return self._resized(self._image(decoded_tensors))
 
+    def inference_pixels(self, images: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """The same of pixels, uint8 [batch, height, width, channels]: images of one size."""
+        return preprocess.resize_images(self._resized, _normalized(images, self._features[0]))
+
     def _resized(self, image: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         if self.output_size is None:
             size = tf.cast(tf.shape(image)[:2], tf.float32)
@@ -161,8 +165,7 @@ class Parser(parser.Parser):
             )
             if number == 0 and rng is not None:
                 part = self._recoloured(part, rng)
-            mean, stddev = ([value / 255 for value in x] for x in (feature.mean, feature.stddev))
-            parts.append(preprocess.normalize_image(part, mean, stddev))
+            parts.append(_normalized(part, feature))
         return parts[0] if len(parts) == 1 else tf.concat(parts, axis=-1)
 
     def _recoloured(self, image: tf.Tensor, rng: Rng) -> tf.Tensor:
@@ -234,6 +237,11 @@ def _colour_policy(name: str) -> augment.AutoAugment:
     return policy
 
 
+def _normalized(image: tf.Tensor, feature: configs.DenseFeatureConfig) -> tf.Tensor:
+    mean, stddev = ([value / 255 for value in x] for x in (feature.mean, feature.stddev))
+    return preprocess.normalize_image(image, mean, stddev)
+
+
 def _of_same_size(mask: tf.Tensor, image: tf.Tensor) -> tf.Tensor:
     sizes = [tf.shape(each)[:2] for each in (mask, image)]
     what = "the mask and the image have different heights and widths:"
@@ -273,6 +281,8 @@ def build_reader(
             f"file_type {params.file_type!r} is not for segmentation; expected one of "
             f"{', '.join(FILE_TYPES)}"
         )
+    if not params.input_path and not params.tfds_name:
+        raise DataError("input_path is empty: where is the data?")
     size = _output_size(params, input_size)
     parse = Parser(size, num_classes, ignore_label, params).parse_fn(bool(params.is_training))
     options: dict[str, Any] = {"parser_fn": parse}

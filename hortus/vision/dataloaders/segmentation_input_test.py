@@ -242,6 +242,8 @@ def test_a_mix_of_folders(folders):
 def test_other_settings_that_do_not_fit_are_told(folders):
     with pytest.raises(DataError, match="file_type 'folder' is not for segmentation"):
         batches(params(folders, file_type="folder"))
+    with pytest.raises(DataError, match="where is the data"):
+        batches(params(folders, input_path=None))
     with pytest.raises(DataError, match="which size"):
         batches(params(folders, is_training=True), (None, None))
     feature = configs.DenseFeatureConfig(feature_name="depth")
