@@ -51,6 +51,6 @@ bench: setup  ## measure speed
 
 DEMO ?= build/demo
 
-demo: setup  ## draw sample data, train a classifier on it, and see what it learnt
-	@$(BIN)/python examples/shapes/demo.py $(DEMO)
+demo: setup  ## draw sample data, train a detector on it, and write a report of what it learnt
+	@$(BIN)/python examples/demo/demo.py $(DEMO)
 	@printf '\nMore: %s\n' "$(BIN)/hortus --help, $(BIN)/hortus list, $(BIN)/hortus describe resnet_imagenet --diff"

@@ -1,19 +1,22 @@
 """The examples run, and do what they say."""
 
 import pathlib
+import shutil
 import subprocess
 import sys
 
 import numpy as np
+import pytest
 from PIL import Image
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
-def test_the_demo_trains_resumes_and_draws(tmp_path):
+def run_briefly(example: str, folder: pathlib.Path) -> str:
+    """Runs `examples/EXAMPLE/demo.py` for two steps, and returns what it printed."""
     code = (
         "import pathlib, sys\n"
-        f"sys.path.insert(0, {str(ROOT / 'examples/shapes')!r})\n"
+        f"sys.path.insert(0, {str(ROOT / 'examples' / example)!r})\n"
         "from hortus import engine\n"
         "engine.select('tensorflow')\n"
         "import demo\n"
@@ -21,10 +24,44 @@ def test_the_demo_trains_resumes_and_draws(tmp_path):
         "short = ['trainer.validation_interval=2,trainer.checkpoint_interval=2']\n"
         "demo.main(folder, train_images=16, overrides=['trainer.train_steps=2', *short])\n"
     )
-    command = [sys.executable, "-c", code, str(tmp_path)]
-    first = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert first.returncode == 0, first.stderr
-    assert "validation pictures are recognised" in first.stdout
+    command = [sys.executable, "-c", code, str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_demo_trains_a_detector_and_writes_a_report(tmp_path):
+    assert "AP50" in run_briefly("demo", tmp_path)
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert text.count("data:image/png") >= 1, "pictures of detections"
+    assert "examples/demo/demo.yaml" in text, "who set the values"
+    assert (tmp_path / "run" / "best").is_dir()
+
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here to look at the page with")
+def test_a_report_renders_in_a_browser_without_errors(tmp_path):
+    from hortus.reports import page, reports_test, runs
+
+    path = tmp_path / "report.html"
+    path.write_text(page.render(runs.Run(reports_test.write_run(tmp_path / "run"))))
+    command = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run"]
+    command += ["--disable-background-networking", "--disable-sync", "--disable-component-update"]
+    command += [f"--user-data-dir={tmp_path / 'browser'}", "--enable-logging=stderr", "--v=0"]
+    command += ["--window-size=1000,1600", f"--screenshot={tmp_path / 'page.png'}", path.as_uri()]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "CONSOLE" not in done.stderr, done.stderr
+    shown = np.asarray(Image.open(tmp_path / "page.png").convert("RGB"))
+    assert shown.std() > 10, "the page is blank"
+    # The embedded picture is a grey of 200; its pixels are on the page.
+    assert (shown == 200).all(axis=-1).sum() >= 20
+
+
+def test_the_classifier_trains_and_draws(tmp_path):
+    assert "validation pictures are recognised" in run_briefly("shapes", tmp_path)
     for name in ("predictions.png", "confusion_matrix.png"):
         picture = np.asarray(Image.open(tmp_path / name))
         assert picture.std() > 10, f"{name} is blank"

@@ -30,8 +30,8 @@ def chart(title: str, lines: Mapping[str, Sequence[Point]]) -> str:
     xs = _Axis([x for x, _ in everything], _LEFT, _WIDTH - _RIGHT)
     ys = _Axis([y for _, y in everything], _HEIGHT - _BOTTOM, _TOP)
     parts = [*_grid(xs, ys)]
-    for colour, (name, points) in zip(_colours(len(finite)), finite.items(), strict=True):
-        parts += _line(name, points, xs, ys, colour)
+    for index, (name, points) in enumerate(finite.items()):
+        parts += _line(name, points, xs, ys, _colour(name, index))
     return (
         f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{html.escape(title)}">'
         f"{''.join(parts)}</svg>"
@@ -41,8 +41,9 @@ def chart(title: str, lines: Mapping[str, Sequence[Point]]) -> str:
 def legend(names: Sequence[str]) -> str:
     """The colours of a chart's lines, as HTML."""
     items = [
-        f'<span class="key"><i style="background:{colour}"></i>{html.escape(name)}</span>'
-        for colour, name in zip(_colours(len(names)), names, strict=True)
+        f'<span class="key"><i style="background:{_colour(name, index)}"></i>'
+        f"{html.escape(name)}</span>"
+        for index, name in enumerate(names)
     ]
     return f'<div class="legend">{"".join(items)}</div>'
 
@@ -101,8 +102,9 @@ def _line(name: str, points: Sequence[Point], xs: _Axis, ys: _Axis, colour: str)
     return parts
 
 
-def _colours(count: int) -> list[str]:
-    return [COLOURS[index % len(COLOURS)] for index in range(count)]
+def _colour(name: str, index: int) -> str:
+    """The same colour for a split in all charts; others by their number."""
+    return COLOURS[{"train": 0, "validation": 1}.get(name, index) % len(COLOURS)]
 
 
 def short(value: float) -> str:

@@ -159,7 +159,8 @@ def _pairs(
     if loss:
         yield "loss", loss
     for name, series in validation.items():
-        if name == "validation_loss":
+        # COCO's metrics are -1 where there is nothing to measure, such as no large objects.
+        if name == "validation_loss" or all(value == -1 for _, value in series):
             continue
         lines = {"train": train[name]} if name in train else {}
         yield name, {**lines, "validation": series}
