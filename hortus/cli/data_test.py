@@ -55,7 +55,7 @@ def test_faults_are_told_with_exit_code_1(folder, capsys):
     shown = capsys.readouterr().out
     assert "error: train_data: images that cannot be read: 1\n" in shown
     assert str(folder / "train" / "ant" / "0.png") in shown
-    assert shown.endswith("Found 1 errors.\n")
+    assert shown.endswith("Found 1 error.\n")
 
 
 def test_the_experiment_may_be_an_option_and_must_be_named(folder, capsys):

@@ -52,8 +52,12 @@ def check(params: cfg.ExperimentConfig) -> int:
             counts[finding.level] += 1
             bar.clear()
             _print_finding(finding.level, str(finding))
-    shown = [f"{counts[level]} {level}s" for level in ("error", "warning") if counts[level]]
-    print(f"Found {', '.join(shown) or 'nothing wrong'}.")
+    shown = [
+        f"{count} {level}{'s' if count > 1 else ''}"
+        for level, count in counts.items()
+        if count and level != "note"
+    ]
+    print(f"Found {' and '.join(shown) or 'nothing wrong'}.")
     return FAULTS_FOUND if counts["error"] else 0
 
 

@@ -6,6 +6,7 @@ import pytest
 from hortus import hyperparams
 from hortus.vision.configs import backbones as backbone_configs
 from hortus.vision.configs import common
+from hortus.vision.modeling import backbones
 from hortus.vision.modeling.backbones import factory
 
 IMAGES = keras.layers.InputSpec(shape=(None, 32, 32, 3))
@@ -70,3 +71,11 @@ def test_a_taken_key_is_refused():
 def test_every_type_of_the_config_can_be_built():
     ours = {field.name for field in dataclasses.fields(backbone_configs.Backbone)} - {"type"}
     assert ours - {"resnet_3d", "resnet_3d_rs"} == set(factory.registered_backbones()) - {"tiny"}
+
+
+def test_every_backbone_can_be_imported_by_its_class():
+    assert len(factory._MODULES) == len(backbones._MODULES) - 1  # and their base
+    for name in backbones._MODULES:
+        assert issubclass(getattr(backbones, name), backbones.Backbone)
+    with pytest.raises(AttributeError, match="no attribute 'AlexNet'"):
+        _ = backbones.AlexNet
