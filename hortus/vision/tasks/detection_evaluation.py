@@ -16,7 +16,7 @@ from hortus.vision.visualization.pr_curves import draw_pr_curves
 MAX_PICTURES = 8
 """Validation images that are drawn."""
 _MAX_TABLE = 100
-"""Most classes that are logged one by one."""
+"""Most classes that are shown one by one."""
 _MIN_SCORE = 0.3
 """Detections with a lower score are not drawn."""
 _READABLE = 384
@@ -53,6 +53,8 @@ class DetectionEvaluation:
             class_names=self._class_names,
         )
         self._pictures: list[np.ndarray] = []
+        self.table = ""
+        """Average precision by class of the last result; empty for very many classes."""
 
     def update_state(
         self,
@@ -110,7 +112,8 @@ class DetectionEvaluation:
         logs: dict[str, Any] = dict(self._evaluator.result())
         rows = self._evaluator.by_category()
         if 0 < len(rows) <= _MAX_TABLE:
-            logging.info("Average precision by class:\n%s", _table(rows))
+            self.table = _table(rows)
+            logging.info("Average precision by class:\n%s", self.table)
         if not self._config.allow_image_summary:
             return logs
         for number, picture in enumerate(self._pictures):

@@ -38,6 +38,7 @@ class RetinaNetTask(base_task.Task):
                 "leave it out to measure as COCO does"
             )
         self._data = DetectionData(params.model, self.logging_dir)
+        self._table = ""
 
     # ---- model ------------------------------------------------------------------------------
 
@@ -67,6 +68,8 @@ class RetinaNetTask(base_task.Task):
 
     def notes(self) -> Iterator[str]:
         yield from self._data.readers.notes()
+        if self._table:
+            yield f"Average precision by class at the last evaluation:\n{self._table}"
 
     # ---- loss and metrics -------------------------------------------------------------------
 
@@ -225,4 +228,6 @@ class RetinaNetTask(base_task.Task):
     def reduce_aggregated_logs(
         self, aggregated_logs: Any, global_step: Optional[int] = None
     ) -> dict[str, Any]:
-        return aggregated_logs.result()
+        logs = aggregated_logs.result()
+        self._table = aggregated_logs.table
+        return logs
