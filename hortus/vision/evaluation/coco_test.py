@@ -246,6 +246,38 @@ def test_mask_metrics_of_the_reference(tmp_path):
         assert metrics[key] == pytest.approx(value, abs=1e-6), key
 
 
+def test_masks_of_the_ground_truth_can_come_with_the_batches():
+    boxes = np.array([[[20, 30, 60, 90], [100, 10, 180, 80]], [[5, 5, 45, 85], [0, 0, 0, 0]]])
+    y, x = np.mgrid[:SIZE, :SIZE] + 0.5
+    top, left, bottom, right = np.moveaxis(boxes, -1, 0)[..., None, None]
+    truth = {
+        "source_id": np.array([1, 2]),
+        "num_detections": np.array([2, 1]),
+        "boxes": boxes,
+        "classes": np.array([[1, 2], [1, -1]]),
+        "masks": (y > top) & (y < bottom) & (x > left) & (x < right),
+        "height": np.array([200, 100]),
+        "width": np.array([SIZE, SIZE]),
+    }
+    info = np.array([[[200, SIZE]] * 2 + [[1, 1], [0, 0]], [[100, SIZE]] * 2 + [[1, 1], [0, 0]]])
+    predictions = {
+        "source_id": np.array([1, 2]),
+        "num_detections": np.array([2, 1]),
+        "detection_boxes": boxes,
+        "detection_classes": np.array([[1, 2], [1, 0]]),
+        "detection_scores": np.ones((2, 2)),
+        "detection_masks": np.ones((2, 2, 28, 28)),
+        "image_info": info,
+    }
+    evaluator = COCOEvaluator(include_mask=True)
+    evaluator.update_state(truth, predictions)
+    metrics = evaluator.result()
+    assert metrics["AP"] == 1.0
+    # A full mask of a box covers about one pixel more on each side.
+    assert metrics["mask_AP75"] == 1.0
+    assert list(evaluator.curves("mask")) == ["1", "2"]
+
+
 def golden_inputs(golden):
     return tuple(
         {key.removeprefix(prefix): golden[key] for key in golden if key.startswith(prefix)}
