@@ -49,9 +49,9 @@ def build_reader(
     sets = read_sets(params)
     sets = {name: detection_checks.check_set(data, params) for name, data in sets.items()}
     classes = _number_classes(sets, model.num_classes, class_names)
-    origin = ", ".join(data.origin for data in sets.values())
-    detection_checks.check_classes(classes.names, model.num_classes, origin)
-    sources = {name: data.as_source(classes) for name, data in sets.items()}
+    for name, data in sets.items():
+        detection_checks.check_classes(classes[name].names, model.num_classes, data.origin)
+    sources = {name: data.as_source(classes[name]) for name, data in sets.items()}
     most = max(int(data.counts.max()) for data in sets.values())
     return InputReader(params, parser_fn=_parse_fn(params, model, most), sources=sources)
 
@@ -77,7 +77,8 @@ def names_of_training(
     if not train_data.input_path or params == train_data or train_data.file_type not in READERS:
         return ()
     sets = read_sets(train_data)
-    return _number_classes(sets, task_config.model.num_classes, ()).names
+    numbered = _number_classes(sets, task_config.model.num_classes, ())
+    return next(iter(numbered.values())).names
 
 
 def read_sets(params: configs.DataConfig) -> dict[str, DetectionSet]:
@@ -93,26 +94,16 @@ def read_sets(params: configs.DataConfig) -> dict[str, DetectionSet]:
 
 def _number_classes(
     sets: dict[str, DetectionSet], num_classes: int, class_names: Sequence[str]
-) -> Classes:
-    """The class numbers; the sets of a mix have their categories in common, by name."""
-    first = next(iter(sets.values()))
-    if len(sets) == 1 or class_names:
-        numbered = [
-            number_classes(
-                data.category_ids, data.category_names, num_classes, class_names, data.origin
-            )
-            for data in sets.values()
-        ]
-        return numbered[0]
-    for data in sets.values():
-        if (data.category_ids, data.category_names) != (first.category_ids, first.category_names):
-            raise DataError(
-                f"{data.origin} has other categories than {first.origin}: data that is mixed needs "
-                "the same ids and names"
-            )
-    return number_classes(
-        first.category_ids, first.category_names, num_classes, origin=first.origin
-    )
+) -> dict[str, Classes]:
+    """Class numbers by the name of the set; those of a mix follow the first one, by name."""
+    numbered: dict[str, Classes] = {}
+    names = tuple(class_names)
+    for name, data in sets.items():
+        numbered[name] = number_classes(
+            data.category_ids, data.category_names, num_classes, names, data.origin
+        )
+        names = numbered[name].names
+    return numbered
 
 
 def _parse_fn(
