@@ -38,6 +38,7 @@ EXTRA_FIELDS = {
     "weights": "video data can be mixed like all other data",
     "image_dir": "COCO and VOC files are read directly, and their images may be elsewhere",
     "skip_difficult_during_training": "Pascal VOC marks some objects as difficult",
+    "use_approx_instance_metrics": "all detectors can measure on the device",
     "mask_path": "folders of images and masks are read directly",
     "annotation_file": "COCO's panoptic files are read directly",
     "color_jitter": "colours of segmentation data can be changed without a policy",

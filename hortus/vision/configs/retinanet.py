@@ -155,6 +155,8 @@ class RetinaNetTask(detection.DetectionTask):
     """What an exported model returns."""
     max_num_eval_detections: int = 100
     """Most detections per image that COCO metrics count."""
+    use_approx_instance_metrics: bool = False
+    """Also measure a fast approximation of average precision on the device."""
 
     def check(self) -> Iterator[str]:
         yield from super().check()

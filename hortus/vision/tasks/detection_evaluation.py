@@ -10,6 +10,7 @@ from keras import ops
 from hortus.vision.configs import detection as configs
 from hortus.vision.dataloaders import preprocess
 from hortus.vision.evaluation.coco import COCOEvaluator
+from hortus.vision.evaluation.instance_metrics import InstanceMetrics
 from hortus.vision.visualization.boxes import draw_boxes, draw_side_by_side
 from hortus.vision.visualization.pr_curves import draw_pr_curves
 
@@ -30,6 +31,15 @@ def as_pictures(images: Any) -> Any:
         mean, deviation = mean.mean(), deviation.mean()
     pixels = ops.cast(images, "float32") * deviation.astype("float32") + mean.astype("float32")
     return ops.cast(ops.clip(ops.round(pixels), 0, 255), "uint8")
+
+
+class MeanInstanceAP(InstanceMetrics):
+    """Average precision at an IoU of 0.5, measured on the device, the mean over the classes."""
+
+    def result(self) -> Any:
+        results = super().result()
+        is_valid = ops.cast(results["valid_classes"], "float32")
+        return ops.sum(results["ap"][0] * is_valid) / ops.maximum(ops.sum(is_valid), 1.0)
 
 
 class DetectionEvaluation:

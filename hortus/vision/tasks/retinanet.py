@@ -16,7 +16,11 @@ from hortus.vision.ops.anchor_labeler import AnchorLabeler, AnchorLabels
 from hortus.vision.ops.anchors import AnchorGenerator
 from hortus.vision.ops.detection import flatten_levels
 from hortus.vision.tasks.detection_data import DetectionData
-from hortus.vision.tasks.detection_evaluation import DetectionEvaluation, as_pictures
+from hortus.vision.tasks.detection_evaluation import (
+    DetectionEvaluation,
+    MeanInstanceAP,
+    as_pictures,
+)
 
 
 @task_factory.register_task_cls(configs.RetinaNetTask)
@@ -145,7 +149,11 @@ class RetinaNetTask(base_task.Task):
     def build_metrics(self, training: bool = True) -> list[keras.metrics.Metric]:
         names = ["total_loss", "cls_loss", "box_loss", "model_loss"]
         names += [f"{name}_loss" for name in self._attributes]
-        return [keras.metrics.Mean(name=name) for name in names]
+        metrics = [keras.metrics.Mean(name=name) for name in names]
+        if self.task_config.use_approx_instance_metrics and not training:
+            classes = self.task_config.model.num_classes
+            metrics.append(MeanInstanceAP(classes, name="approximate_AP50"))
+        return metrics
 
     def process_losses(self, metrics: Any, total: Any, losses: RetinaNetLosses) -> None:
         """Updates the metrics that `build_metrics` made; leaves others alone."""
@@ -193,6 +201,9 @@ class RetinaNetTask(base_task.Task):
         losses = self.detection_losses(targets, outputs)
         loss = self._total(losses, model.losses)
         self.process_losses(metrics, loss, losses)
+        for metric in metrics or ():
+            if isinstance(metric, MeanInstanceAP):
+                metric.update_state(labels, outputs)
         logs = {self.loss: loss}
         if not self.task_config.use_coco_metrics:
             return logs
