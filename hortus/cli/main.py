@@ -14,10 +14,12 @@ import hortus
 from hortus.cli import data
 from hortus.cli.options import (
     Assignments,
+    Checkpoint,
     ConfigFiles,
     Experiment,
     ModelDir,
     ParamsOverride,
+    SameTask,
 )
 
 app = typer.Typer(
@@ -261,6 +263,60 @@ def doctor() -> None:
     from hortus.cli import doctor as doctor_lib
 
     raise typer.Exit(doctor_lib.run())
+
+
+@app.command()
+def predict(
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL_DIR|EXPORT", help="Folder of a run, or an export of it.")
+    ],
+    images: Annotated[
+        list[str],
+        typer.Argument(metavar="IMAGES...", help="Image files, folders, or patterns in quotes."),
+    ],
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="FOLDER", help="Where results are written.")
+    ],
+    checkpoint: Checkpoint = "best",
+    experiment: SameTask = None,
+    batch_size: Annotated[
+        int, typer.Option("--batch-size", min=1, help="Images that the model sees at once.")
+    ] = 8,
+    pictures: Annotated[
+        bool, typer.Option("--pictures/--no-pictures", help="Draw predictions on the images.")
+    ] = True,
+    upright: Annotated[
+        bool,
+        typer.Option(
+            "--upright/--as-stored",
+            help="Turn photos as their EXIF data says, or take pixels as they are stored, as "
+            "training and evaluation do.",
+        ),
+    ] = True,
+    max_pixels: Annotated[
+        Optional[int],
+        typer.Option("--max-pixels", min=1, help="Skip larger images; 200 million by default."),
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Keep the results that the folder has already.")
+    ] = False,
+) -> None:
+    """Say what a model sees in images; exit code 1 if some of them could not be read."""
+    from hortus.cli import predict as predict_lib
+
+    code = predict_lib.predict(
+        model,
+        images,
+        output,
+        checkpoint=checkpoint,
+        experiment=experiment,
+        batch_size=batch_size,
+        pictures=pictures,
+        upright=upright,
+        max_pixels=max_pixels,
+        resume=resume,
+    )
+    raise typer.Exit(code)
 
 
 def main(arguments: Optional[list[str]] = None) -> int:

@@ -39,3 +39,19 @@ ParamsOverride = Annotated[
         help="Overrides that win over all files: a.b=1,c.d=[2,3], or YAML or JSON text.",
     ),
 ]
+Checkpoint = Annotated[
+    str,
+    typer.Option(
+        "--checkpoint",
+        metavar="NAME",
+        help="Weights of a run: best (the newest where none is kept as best), latest, or a path.",
+    ),
+]
+SameTask = Annotated[
+    Optional[str],
+    typer.Option(
+        "--experiment",
+        "-e",
+        help="An experiment of the same task, where params.yaml alone does not tell which it is.",
+    ),
+]

@@ -104,11 +104,24 @@ class Parser(parser.Parser):
             image = preprocess.decode_and_center_crop(encoded, fraction)
         else:
             image = preprocess.decode_image(encoded)
-        return tf.cast(preprocess.normalize_image(self._resize(image)), params.dtype)
+        return self._finished(image)
+
+    def inference_pixels(self, images: tf.Tensor) -> tf.Tensor:
+        """The same of pixels, uint8 [batch, height, width, 3]: images of one size."""
+        params = self.params
+        if params.aug_crop:
+            size = tf.shape(images)[1:3]
+            window = preprocess.center_window(size, params.center_crop_fraction or 1.0)
+            top, left, height, width = tf.unstack(window)
+            images = images[:, top : top + height, left : left + width, :]
+        return self._finished(images)
+
+    def _finished(self, images: tf.Tensor) -> tf.Tensor:
+        return tf.cast(preprocess.normalize_image(self._resize(images)), self.params.dtype)
 
     def _resize(self, image: tf.Tensor) -> tf.Tensor:
         image = tf.image.resize(image, self.output_size, method=self.params.tf_resize_method)
-        image.set_shape([*self.output_size, 3])
+        image.set_shape([*image.shape[:-3], *self.output_size, 3])
         return image
 
     def _label(self, decoded_tensors: dict[str, tf.Tensor]) -> tf.Tensor:

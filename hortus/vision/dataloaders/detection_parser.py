@@ -108,6 +108,11 @@ class Parser(parser.Parser):
         image = preprocess.decode_image(encoded, self.params.parser.num_channels)
         return self._resize(image)
 
+    def inference_pixels(self, images: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """The same of pixels, uint8 [batch, height, width, channels]: images of one size."""
+        images, infos = preprocess.resize_images(self._resize_normal, _normalize(images))
+        return tf.cast(images, self.params.dtype), infos
+
     # ---- image ------------------------------------------------------------------------------
 
     def _decode(self, example: dict[str, Any]) -> tf.Tensor:
@@ -128,8 +133,17 @@ class Parser(parser.Parser):
         seed: Optional[tf.Tensor] = None,
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Normalises first, so that padding has the mean colour."""
-        image = _normalize(image)
-        image, info = preprocess.resize_and_crop_image(
+        image, info = self._resize_normal(_normalize(image), scale_min, scale_max, seed)
+        return tf.cast(image, self.params.dtype), info
+
+    def _resize_normal(
+        self,
+        image: tf.Tensor,
+        scale_min: float = 1.0,
+        scale_max: float = 1.0,
+        seed: Optional[tf.Tensor] = None,
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        return preprocess.resize_and_crop_image(
             image,
             self.output_size,
             self.padded_size,
@@ -138,7 +152,6 @@ class Parser(parser.Parser):
             seed,
             keep_aspect_ratio=self.params.parser.keep_aspect_ratio,
         )
-        return tf.cast(image, self.params.dtype), info
 
     # ---- objects ----------------------------------------------------------------------------
 

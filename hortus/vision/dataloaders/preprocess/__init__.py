@@ -25,6 +25,7 @@ from hortus.vision.dataloaders.preprocess.color import (
 from hortus.vision.dataloaders.preprocess.crop import (
     CENTER_CROP_FRACTION,
     center_crop_image,
+    center_window,
     decode_and_center_crop,
     decode_and_random_crop,
     decode_image,
@@ -50,6 +51,7 @@ from hortus.vision.dataloaders.preprocess.resize import (
     resize_and_crop_image,
     resize_and_crop_image_by_sides,
     resize_image,
+    resize_images,
 )
 
 __all__ = [
@@ -60,6 +62,7 @@ __all__ = [
     "STDDEV_NORM",
     "STDDEV_RGB",
     "center_crop_image",
+    "center_window",
     "clip_or_pad_to_fixed_size",
     "color_jitter",
     "compute_padded_size",
@@ -87,6 +90,7 @@ __all__ = [
     "resize_and_crop_image_by_sides",
     "resize_and_crop_masks",
     "resize_image",
+    "resize_images",
     "vertical_flip_boxes",
     "vertical_flip_masks",
 ]

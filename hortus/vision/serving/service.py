@@ -1,0 +1,116 @@
+"""What prediction needs to know of a task: from an image to the model's input, from its output on.
+
+A service is found by the kind of the task's data, see `hortus.vision.data.kinds`: the module
+`hortus.vision.serving.<kind>` has a `build_service(task_config, class_names)`.
+"""
+
+import abc
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from PIL import Image
+
+from hortus.vision.data.kinds import module_for
+from hortus.vision.serving.images import Picture
+
+
+class Prediction(abc.ABC):
+    """What a model says of an image."""
+
+    @abc.abstractmethod
+    def to_dict(self) -> Any:
+        """Plain data for a JSON file: a dict, or a list of them where several things were found."""
+
+    def images(self) -> dict[str, Image.Image]:
+        """What else belongs into a file of its own, by the name of its folder, such as `masks`."""
+        return {}
+
+    @abc.abstractmethod
+    def draw(self, pixels: np.ndarray) -> np.ndarray:
+        """The image, uint8 [height, width, 3], with the prediction drawn on it.
+
+        Args:
+            pixels: uint8 [height, width, 3], the image, or a smaller or larger copy of it.
+        """
+
+    def __str__(self) -> str:
+        return str(self.to_dict())
+
+
+class Service(abc.ABC):
+    """The two ends of a model.
+
+    Args:
+        task_config: of the task.
+        class_names: of its classes, in the order of their numbers; may be empty.
+    """
+
+    def __init__(self, task_config: Any, class_names: Sequence[str] = ()):
+        self.task_config = task_config
+        self.class_names = tuple(class_names)
+        text, pixels = tf.TensorSpec([], tf.string), tf.TensorSpec([None] * 3 + [3], tf.uint8)
+        self._from_encoded = tf.function(self.inputs_of_encoded, [text], autograph=False)
+        self._from_pixels = tf.function(self.inputs_of_pixels, [pixels], autograph=False)
+
+    # ---- before the model -------------------------------------------------------------------
+
+    @abc.abstractmethod
+    def inputs_of_encoded(self, encoded: tf.Tensor) -> dict[str, tf.Tensor]:
+        """What `apply` takes, as evaluation makes it of an encoded image; without a batch axis."""
+
+    @abc.abstractmethod
+    def inputs_of_pixels(self, images: tf.Tensor) -> dict[str, tf.Tensor]:
+        """The same of a batch of pixels, uint8 [batch, height, width, 3]; with a batch axis."""
+
+    def prepare(self, picture: Picture) -> dict[str, np.ndarray]:
+        """What `apply` takes, for one image; without a batch axis."""
+        if picture.encoded is not None:
+            inputs = self._from_encoded(picture.encoded)
+            return {name: value.numpy() for name, value in inputs.items()}
+        inputs = self._from_pixels(picture.pixels[None])
+        return {name: value.numpy()[0] for name, value in inputs.items()}
+
+    # ---- the model --------------------------------------------------------------------------
+
+    @abc.abstractmethod
+    def apply(self, model: Any, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """The outputs that an exported model has too; runs compiled, on both engines.
+
+        Args:
+            model: the Keras model.
+            inputs: a batch of what `prepare` returns.
+        """
+
+    # ---- after the model --------------------------------------------------------------------
+
+    @abc.abstractmethod
+    def interpret(self, outputs: Mapping[str, np.ndarray], size: tuple[int, int]) -> Prediction:
+        """The prediction, from the outputs for one image, without the batch axis.
+
+        Args:
+            outputs: what `apply` or an exported model returned.
+            size: height and width of the original image.
+        """
+
+    # ---- exports and their evaluation -------------------------------------------------------
+
+    @property
+    @abc.abstractmethod
+    def compared_outputs(self) -> tuple[str, ...]:
+        """The outputs in which an exported model has to agree with the model."""
+
+    def preprocessing(self) -> dict[str, Any]:
+        """What is done to an image before the model sees it, for whoever does it elsewhere."""
+        return {"colour": "RGB", "range": [0, 255]}
+
+
+def build_service(task_config: Any, class_names: Sequence[str] = ()) -> Service:
+    """The service of a task.
+
+    Raises:
+        DataError: there is none for this task.
+    """
+    module = module_for("hortus.vision.serving", task_config)
+    return module.build_service(task_config, class_names)
