@@ -11,6 +11,7 @@ import pytest
 import tensorflow as tf
 from PIL import Image
 
+from hortus import hyperparams
 from hortus.vision.configs import semantic_segmentation as configs
 from hortus.vision.dataloaders import mask_files, segmentation_input, segmentation_tfds
 from hortus.vision.dataloaders.conftest import make_example, write_records
@@ -122,11 +123,9 @@ def test_images_can_keep_their_size(folders):
 @pytest.mark.parametrize(
     "settings",
     [
-        {"aug_scale_min": 0.5, "aug_scale_max": 2.0},
-        {"crop_size": [8, 12], "output_size": [32, 32]},
-        {"crop_size": [8, 12], "output_size": [32, 32], "centered_crop": True},
-        {"crop_size": [12, 12], "aug_scale_min": 0.5, "aug_scale_max": 2.0},
-        {"color_jitter": 0.1, "preserve_aspect_ratio": False},
+        {"aug_scale_min": 0.5, "aug_scale_max": 2.0, "aug_policy": "panoptic_deeplab_policy"},
+        {"crop_size": [8, 12], "output_size": [32, 32], "color_jitter": 0.1},
+        {"crop_size": [8, 12], "centered_crop": True, "preserve_aspect_ratio": False},
     ],
 )
 def test_training_moves_images_and_masks_alike(folders, settings):
@@ -139,25 +138,12 @@ def test_training_moves_images_and_masks_alike(folders, settings):
     assert agree(image, labels).mean() > 0.9
 
 
-def test_training_depends_on_the_seed_alone(folders):
-    config = params(
-        folders,
-        is_training=True,
-        aug_scale_max=1.5,
-        color_jitter=0.3,
-        aug_policy="panoptic_deeplab_policy",
-    )
-    for (image, labels), (other, others) in zip(batches(config), batches(config), strict=True):
-        np.testing.assert_array_equal(image, other)
-        np.testing.assert_array_equal(labels["masks"], others["masks"])
-
-
 def test_a_policy_that_moves_pixels_is_refused(folders):
     with pytest.raises(DataError, match=r"v0 moves pixels by Rotate, ShearX.* such as panoptic_de"):
         batches(params(folders, is_training=True, aug_policy="v0"))
 
 
-def test_the_position_can_be_saved(folders, tmp_path):
+def test_the_position_can_be_saved_and_the_seed_determines_all(folders, tmp_path):
     config = params(folders, is_training=True, aug_scale_max=1.5, color_jitter=0.3)
     dataset = segmentation_input.build_reader(config, (16, 16), 2).read()
     iterator = iter(dataset)
@@ -232,11 +218,10 @@ def test_masks_that_no_image_has(folders):
 
 
 def test_a_mix_of_folders(folders):
-    from hortus import hyperparams
-
     images = {"a": str(folders / "images/train"), "b": str(folders / "images/train")}
     config = params(folders, input_path=hyperparams.Config(images))
-    assert len(batches(config, count=10)) == 6
+    reader = segmentation_input.build_reader(config, (16, 16), 2)
+    assert list(reader.sources) == ["a", "b"] and reader.info.num_examples == 6
 
 
 def test_other_settings_that_do_not_fit_are_told(folders):

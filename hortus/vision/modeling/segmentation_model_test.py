@@ -12,12 +12,12 @@ from hortus.vision.configs import semantic_segmentation as configs
 from hortus.vision.modeling import factory
 from hortus.vision.modeling.segmentation_model import SegmentationModel
 
-# The others differ from these in classes only; building a ResNet-101 takes seconds.
 EXPERIMENTS = [
     "mnv2_deeplabv3_cityscapes",
     "mnv2_deeplabv3_pascal",
     "mnv2_deeplabv3plus_cityscapes",
     "seg_deeplabv3_pascal",
+    "seg_deeplabv3plus_cityscapes",
     "seg_deeplabv3plus_pascal",
     "seg_resnetfpn_pascal",
 ]
@@ -45,18 +45,23 @@ def count(variables):
     return sum(int(np.prod(v.shape)) for v in variables)
 
 
-@pytest.mark.parametrize("name", EXPERIMENTS)
-def test_parameters_equal_reference_on_tensorflow(name):
-    expected = json.loads((reference_dir() / "models.json").read_text())["experiment_models"][name]
-    config = exp_factory.get_exp_config(name).task.model
-    size = config.input_size
-    model = factory.build_segmentation_model(specs(*size[:2]), config)
-    assert count(model.trainable_variables) == expected["trainable_params"]
-    assert count(model.non_trainable_variables) == expected["non_trainable_params"]
-    assert sorted(model.checkpoint_items) == expected["checkpoint_items"]
-    for item, numbers in expected["components"].items():
-        weights = model.checkpoint_items[item].trainable_variables
-        assert count(weights) == numbers["trainable_params"], item
+def test_parameters_equal_reference_on_tensorflow():
+    models = json.loads((reference_dir() / "models.json").read_text())["experiment_models"]
+    built = {}
+    for name in EXPERIMENTS:
+        expected, config = models[name], exp_factory.get_exp_config(name).task.model
+        # Building a ResNet-101 takes seconds, and several experiments have the same.
+        key = str(config.backbone.as_dict())
+        model = factory.build_segmentation_model(
+            specs(*config.input_size[:2]), config, backbone=built.get(key)
+        )
+        built[key] = model.backbone
+        assert count(model.trainable_variables) == expected["trainable_params"], name
+        assert count(model.non_trainable_variables) == expected["non_trainable_params"], name
+        assert sorted(model.checkpoint_items) == expected["checkpoint_items"], name
+        for item, numbers in expected["components"].items():
+            weights = model.checkpoint_items[item].trainable_variables
+            assert count(weights) == numbers["trainable_params"], (name, item)
 
 
 def test_general_experiment_equals_reference_on_tensorflow():
@@ -74,7 +79,7 @@ def test_any_height_and_width_with_image_pooling_on_tensorflow(pool):
     config = tiny_config()
     config.override({"decoder": {"aspp": {"pool_kernel_size": pool, "dilation_rates": [2]}}})
     model = factory.build_segmentation_model(specs(), config)
-    for height, width in ((64, 64), (50, 75), (33, 129)):
+    for height, width in ((64, 64), (33, 75)):
         images = np.random.RandomState(0).normal(size=(1, height, width, 3)).astype("float32")
         logits = model(images, training=False)["logits"]
         assert logits.shape == (1, -(-height // 16), -(-width // 16), 5)
