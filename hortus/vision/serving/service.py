@@ -101,16 +101,25 @@ class Service(abc.ABC):
     def compared_outputs(self) -> tuple[str, ...]:
         """The outputs in which an exported model has to agree with the model."""
 
+    def facts(self) -> dict[str, Any]:
+        """Further arguments of `build_service`, for an export to keep."""
+        return {}
+
     def preprocessing(self) -> dict[str, Any]:
         """What is done to an image before the model sees it, for whoever does it elsewhere."""
         return {"colour": "RGB", "range": [0, 255]}
 
 
-def build_service(task_config: Any, class_names: Sequence[str] = ()) -> Service:
+def build_service(task_config: Any, class_names: Sequence[str] = (), **facts: Any) -> Service:
     """The service of a task.
+
+    Args:
+        task_config: of the task.
+        class_names: of its classes, in the order of their numbers; may be empty.
+        **facts: what `Service.facts` told before.
 
     Raises:
         DataError: there is none for this task.
     """
     module = module_for("hortus.vision.serving", task_config)
-    return module.build_service(task_config, class_names)
+    return module.build_service(task_config, class_names, **facts)
