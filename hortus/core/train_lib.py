@@ -54,6 +54,7 @@ class ExperimentRunner:
         summary_manager: writes training's summaries, instead of the default.
         eval_summary_manager: the same for evaluations.
         enable_async_checkpointing: whether checkpoints are written while training goes on.
+        trainer_cls: instead of `Trainer`, with the same arguments.
     """
 
     def __init__(
@@ -72,6 +73,7 @@ class ExperimentRunner:
         summary_manager: Optional[SummaryManagerInterface] = None,
         eval_summary_manager: Optional[SummaryManagerInterface] = None,
         enable_async_checkpointing: bool = True,
+        trainer_cls: type[base_trainer.Trainer] = base_trainer.Trainer,
     ):
         if mode not in MODES:
             raise ValueError(f"unknown mode {mode!r}.{did_you_mean(mode, MODES)}")
@@ -81,7 +83,7 @@ class ExperimentRunner:
         self.run_post_eval, self.save_summary = run_post_eval, save_summary
         self._train_actions, self._eval_actions = train_actions, eval_actions
         self._trainer = trainer
-        self.controller_cls = controller_cls
+        self.controller_cls, self.trainer_cls = controller_cls, trainer_cls
         self.summary_manager, self.eval_summary_manager = summary_manager, eval_summary_manager
         self.enable_async_checkpointing = enable_async_checkpointing
 
@@ -107,7 +109,7 @@ class ExperimentRunner:
                     self.params.runtime,
                     self.params.task.differential_privacy_config,
                 )
-            return base_trainer.Trainer(
+            return self.trainer_cls(
                 self.params,
                 self.task,
                 model,
@@ -363,6 +365,7 @@ def run_experiment(
     summary_manager: Optional[SummaryManagerInterface] = None,
     eval_summary_manager: Optional[SummaryManagerInterface] = None,
     enable_async_checkpointing: bool = True,
+    trainer_cls: type[base_trainer.Trainer] = base_trainer.Trainer,
 ) -> tuple[keras.Model, dict[str, Any]]:
     """Runs an experiment, or goes on with it; see `ExperimentRunner` for the arguments.
 
@@ -384,4 +387,5 @@ def run_experiment(
         summary_manager=summary_manager,
         eval_summary_manager=eval_summary_manager,
         enable_async_checkpointing=enable_async_checkpointing,
+        trainer_cls=trainer_cls,
     ).run()

@@ -114,7 +114,7 @@ def test_summaries_are_left_out_on_demand(run, tmp_path):
     assert history(tmp_path) == [4, 4]
 
 
-def test_a_runner_and_a_controller_of_ones_own(run, tmp_path):
+def test_a_trainer_and_a_controller_of_ones_own(run, tmp_path):
     built = []
 
     class Controller(train_lib.Controller):
@@ -122,16 +122,21 @@ def test_a_runner_and_a_controller_of_ones_own(run, tmp_path):
             super().__init__(**kwargs)
             built.append(self)
 
+    class Trainer(train_lib.base_trainer.Trainer):
+        def train_loop_end(self):
+            return {**super().train_loop_end(), "training_loss": 7.0}
+
     seen = []
     run(
         trainer={"train_steps": 4},
         options={
             "controller_cls": Controller,
+            "trainer_cls": Trainer,
             "train_actions": [lambda logs: seen.append(logs["training_loss"])],
             "eval_actions": lambda logs: seen.append(logs["examples_seen"]),
         },
     )
-    assert len(built) == 1 and seen[1] == 21 and np.isfinite(seen[0])
+    assert len(built) == 1 and seen == [7.0, 21]
 
 
 # ---- resuming ---------------------------------------------------------------------------------
