@@ -360,7 +360,8 @@ class TensorFlowEngine(Engine):
 
     def _sum_over_hosts(self, value: tf.Tensor) -> tf.Tensor:
         def add() -> tf.Tensor:
-            return tf.distribute.get_replica_context().all_reduce("SUM", value)
+            # The copy is on the replica's device; an argument of a graph is on none.
+            return tf.distribute.get_replica_context().all_reduce("SUM", tf.identity(value))
 
         return self.strategy.experimental_local_results(self.strategy.run(add))[0]
 
