@@ -148,6 +148,24 @@ def test_crowds_and_difficult_objects_are_left_out_of_training_only(tmp_path):
         assert labels["groundtruths"]["num_detections"].tolist() == [3, 1, 0, 2]
 
 
+def test_boxes_are_cut_at_the_border_of_the_image_and_dropped_when_empty(coco):
+    def change(content):
+        by_id = {each["id"]: each for each in content["annotations"]}
+        # In the last image, which is padded below its 36 rows, and in the first one.
+        by_id[31]["bbox"] = [-5, -5, 30, 90]
+        by_id[1]["bbox"] = [40, 3, 10, 10]
+
+    files.change_coco(coco, change)
+    _, labels, _ = read(data(coco))
+    last = objects_of(labels, 3)
+    np.testing.assert_allclose(last[0], [0, 0, 36, 25 * 64 / 36], rtol=1e-5)
+    truths = labels["groundtruths"]["boxes"]
+    np.testing.assert_allclose(truths[3, 0], [-5, -5, 85, 25], rtol=1e-5)
+    # The other one is outside of its image: nothing to learn, but still asked for.
+    assert objects_of(labels, 0, "classes").tolist() == [2]
+    np.testing.assert_allclose(truths[0, 0], [3, 40, 13, 50], rtol=1e-5)
+
+
 def test_objects_beyond_the_maximum_are_told_and_still_evaluated(coco, caplog):
     few = {"max_num_instances": 1, "skip_crowd_during_training": False}
     params = data(coco, parser=None)

@@ -178,13 +178,14 @@ class Parser(parser.Parser):
             return tf.identity(classes)
 
     def _learnt(self, objects: dict[str, Any]) -> dict[str, Any]:
-        """Those to learn from."""
+        """Those to learn from, as far as they are in the image."""
         keep = tf.ones_like(objects["is_crowd"])
         if self.params.parser.skip_crowd_during_training:
             keep &= ~objects["is_crowd"]
         if self.params.parser.skip_difficult_during_training:
             keep &= ~objects["is_difficult"]
-        return _gather(objects, tf.where(keep)[:, 0])
+        inside = {**objects, "boxes": tf.clip_by_value(objects["boxes"], 0.0, 1.0)}
+        return _gather(inside, tf.where(keep)[:, 0])
 
     def _labels(
         self, objects: dict[str, Any], info: tf.Tensor, source_id: tf.Tensor
