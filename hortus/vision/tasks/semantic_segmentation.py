@@ -30,6 +30,8 @@ _MAX_TABLE = 60
 """Most classes whose IoU is shown as a table."""
 _PICTURES, _PICTURE_SIDE = 8, 256
 """How many examples are drawn at an evaluation, and their longer side at most, in pixels."""
+_KEPT = 8 * _PICTURES
+"""Examples held at most, to draw some from everywhere in the data: neighbours are often alike."""
 
 
 @dataclasses.dataclass
@@ -39,7 +41,24 @@ class Evaluation:
     counts: np.ndarray
     """Pixels [true, predicted]."""
     pictures: list[dict[str, np.ndarray]] = dataclasses.field(default_factory=list)
-    """`image`, `truth` and `prediction` of some examples."""
+    """`image`, `truth`, `prediction` and what is `shown` of every `stride`-th example."""
+    seen: int = 0
+    """Examples so far."""
+    stride: int = 1
+
+    def add(self, parts: dict[str, Any]) -> None:
+        """Takes in the pictures of a batch."""
+        for index in range(len(parts["image"])):
+            if self.seen % self.stride == 0:
+                self.pictures.append({key: np.asarray(all_[index]) for key, all_ in parts.items()})
+            self.seen += 1
+            if len(self.pictures) > _KEPT:
+                self.pictures, self.stride = self.pictures[::2], 2 * self.stride
+
+    def chosen(self) -> list[dict[str, np.ndarray]]:
+        """Pictures from all over the evaluation."""
+        count = min(_PICTURES, len(self.pictures))
+        return [self.pictures[index * len(self.pictures) // count] for index in range(count)]
 
 
 @task_factory.register_task_cls(configs.SemanticSegmentationTask)
@@ -214,9 +233,13 @@ class SemanticSegmentationTask(base_task.Task):
             sides = (ops.cast(side, "float32") * scale for side in (height, width))
             size = tuple(ops.maximum(ops.cast(ops.round(side), "int32"), 1) for side in sides)
         small = {key: resize_nearest(value, *size) for key, value in parts.items()}
+        info = ops.cast(labels["image_info"], "float32")
+        sides = ops.stack([ops.cast(height, "float32"), ops.cast(width, "float32")])
+        # The rest of the picture is padding.
+        small["shown"] = ops.minimum(ops.round(info[:, 0] * info[:, 2]) / sides, 1.0)
         if not self.task_config.validation_data.resize_eval_groundtruth:
             # The image has the model's size, and the masks have their own.
-            info = labels["image_info"]
+            small["shown"] = ops.minimum(info[:, 0] / sides, 1.0)
             image = metrics_lib.rescale_to_original(parts["image"], info, height, width)
             small["image"] = resize_nearest(image, *size)
         return small
@@ -232,9 +255,8 @@ class SemanticSegmentationTask(base_task.Task):
         counts = np.asarray(step_outputs["counts"], np.int64)
         state.counts += counts.reshape(-1, *state.counts.shape).sum(axis=0)
         if "image" in step_outputs:
-            for index in range(min(len(counts), _PICTURES - len(state.pictures))):
-                keys = ("image", "truth", "prediction")
-                state.pictures.append({key: np.asarray(step_outputs[key][index]) for key in keys})
+            keys = ("image", "truth", "prediction", "shown")
+            state.add({key: step_outputs[key] for key in keys})
         return state
 
     def reduce_aggregated_logs(
@@ -249,8 +271,11 @@ class SemanticSegmentationTask(base_task.Task):
             self._table = self._iou_table(values, counts)
             logging.info("IoU by class:\n%s", self._table)
         if self.task_config.allow_image_summary:
-            logs["image/confusion_matrix"] = draw_confusion_matrix(counts, self.class_names)[None]
-            for number, parts in enumerate(aggregated_logs.pictures):
+            # Pixels are too many to be read as such: per cent of the true class.
+            shares = np.rint(100 * counts / np.maximum(counts.sum(axis=1, keepdims=True), 1))
+            picture = draw_confusion_matrix(shares.astype(int), self.class_names)
+            logs["image/confusion_matrix"] = picture[None]
+            for number, parts in enumerate(aggregated_logs.chosen()):
                 logs[f"image/example_{number}"] = self._draw(parts)[None]
         return logs
 
@@ -271,6 +296,9 @@ class SemanticSegmentationTask(base_task.Task):
 
     def _draw(self, parts: dict[str, np.ndarray]) -> np.ndarray:
         feature = self.task_config.validation_data.image_feature
+        sides = np.rint(parts["shown"] * parts["truth"].shape[:2]).astype(int)
+        height, width = np.maximum(sides, 1)
+        parts = {key: part[:height, :width] for key, part in parts.items() if key != "shown"}
         image = parts["image"] * np.array(feature.stddev[:3]) + np.array(feature.mean[:3])
         names = self.class_names
         return drawing.draw_side_by_side(

@@ -12,7 +12,7 @@ from hortus.testing import run_under_engine
 from hortus.vision import experiments  # noqa: F401
 from hortus.vision.configs import semantic_segmentation as configs
 from hortus.vision.losses.segmentation import SegmentationLoss
-from hortus.vision.tasks.semantic_segmentation import SemanticSegmentationTask
+from hortus.vision.tasks.semantic_segmentation import Evaluation, SemanticSegmentationTask
 
 EXPERIMENTS = [
     "mnv2_deeplabv3_cityscapes",
@@ -174,6 +174,16 @@ def test_classes_of_other_data_are_an_error():
     assert task.class_names == ("a", "b", "2")
     with pytest.raises(ValueError, match="are not those that the model has learnt"):
         task._take_names(("a", "c"), task.task_config.validation_data, True)
+
+
+def test_pictures_come_from_all_over_the_data():
+    evaluation = Evaluation(np.zeros((2, 2), int))
+    for begin in range(0, 1000, 10):
+        evaluation.add({"image": np.arange(begin, begin + 10)})
+    chosen = [int(parts["image"]) for parts in evaluation.chosen()]
+    assert len(evaluation.pictures) <= 64 and len(chosen) == 8
+    assert chosen[0] == 0 and 800 < chosen[-1] < 1000
+    assert max(np.diff(chosen)) < 150
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
