@@ -20,7 +20,7 @@ def golden():
 
 def value_and_grad(function, value):
     variable = keras.Variable(value)
-    (loss, _), (grad,) = engine.value_and_grad(lambda: (function(variable), None), [variable])
+    (loss, _), (grad,) = engine.value_and_grad(lambda: (function(variable * 1.0), None), [variable])
     return ops.convert_to_numpy(loss), ops.convert_to_numpy(grad)
 
 
