@@ -169,7 +169,7 @@ def build_dataset(
 
 def build_reader(
     params: configs.DataConfig,
-    output_size: Sequence[int],
+    output_size: Sequence[Optional[int]],
     num_classes: int,
     class_names: Sequence[str] = (),
 ) -> InputReader:
@@ -185,7 +185,13 @@ def build_reader(
       class_names: the classes in the order of their numbers, as the training data has them; empty
         takes those of this data. For image files, where classes have no numbers of their own.
     """
-    parse = Parser(output_size, num_classes, params).parse_fn(bool(params.is_training))
+    size = [side for side in output_size if side]
+    if len(size) != 2:
+        raise DataError(
+            f"images need a fixed height and width to make batches of, got {list(output_size)}: "
+            "set task.model.input_size, for instance to [224,224,3]"
+        )
+    parse = Parser(size, num_classes, params).parse_fn(bool(params.is_training))
     mix = _mixing(params, num_classes)
     if params.file_type not in FILE_TYPES:
         raise DataError(

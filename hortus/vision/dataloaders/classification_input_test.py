@@ -319,3 +319,10 @@ def test_real_images(tmp_path):
     # Normalised by the statistics of natural images.
     values = np.concatenate(images)
     assert abs(values.mean()) < 1.5 and 0.5 < values.std() < 2.0
+
+
+@pytest.mark.parametrize("size", [(), (None, None), (16, None)])
+def test_images_need_a_size(image_folder, size):
+    params = settings_of(image_folder, file_type="folder")
+    with pytest.raises(DataError, match=r"fixed height and width.*task\.model\.input_size"):
+        classification_input.build_reader(params, size, 3)

@@ -25,13 +25,12 @@ def pictures(
     model = task_config.model
     if not model.num_classes:
         raise DataError("task.model.num_classes is 0: how many classes are there?")
-    size = [side or 0 for side in model.input_size[:2]]
-    if len(size) != 2 or not all(size):
-        raise DataError("task.model.input_size has no fixed height and width to show images in")
     names = classification_input.names_of_training(params, task_config.train_data)
     batch_size = params.global_batch_size or count
     params = dataclasses.replace(params, global_batch_size=batch_size, drop_remainder=False)
-    reader = classification_input.build_reader(params, size, model.num_classes, names)
+    reader = classification_input.build_reader(
+        params, model.input_size[:2], model.num_classes, names
+    )
     drawn: list[Image.Image] = []
     try:
         for images, labels in reader.read():

@@ -41,7 +41,7 @@ def test_what_is_missing_is_told(config):
     with pytest.raises(DataError, match=r"task\.model\.num_classes is 0"):
         pictures(config.validation_data, config, 1)
     config.override({"model": {"num_classes": 2, "input_size": [None, None, 3]}})
-    with pytest.raises(DataError, match="no fixed height and width"):
+    with pytest.raises(DataError, match="need a fixed height and width"):
         pictures(config.validation_data, config, 1)
 
 
