@@ -1,6 +1,8 @@
 """The examples run, and do what they say."""
 
+import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -67,3 +69,31 @@ def test_the_classifier_trains_and_draws(tmp_path):
         assert picture.std() > 10, f"{name} is blank"
     assert (tmp_path / "run" / "ckpt-2").is_dir()
     assert (tmp_path / "run" / "best").is_dir()
+
+
+def test_the_starter_project_trains_and_is_evaluated_on_the_other_engine(tmp_path):
+    from hortus.vision.data import shapes
+
+    shutil.copytree(ROOT / "examples" / "starter", tmp_path, dirs_exist_ok=True)
+    shapes.write_folders(tmp_path / "data", num_train=8, num_val=3, size=48)
+    common = ["--experiment=starter", "--model_dir=run", "--config_file=starter.yaml"]
+    short = "trainer.train_steps=2,trainer.validation_interval=2,trainer.checkpoint_interval=2"
+    hortus = [sys.executable, "-m", "hortus.cli.main", "--import", "starter.task", "eval"]
+    losses = []
+    for command, engine in (
+        ([sys.executable, "train.py", "--mode=train_and_eval", *common], "tensorflow"),
+        ([*hortus, *common], "jax"),
+    ):
+        done = subprocess.run(
+            [*command, f"--params_override={short}"],
+            cwd=tmp_path,
+            env={**os.environ, "KERAS_BACKEND": engine},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        text = done.stdout + done.stderr
+        assert done.returncode == 0, text
+        losses.append(float(re.findall(r"^eval step=2 .*validation_loss=(\S+)", text, re.M)[-1]))
+    # The same weights and images; float32 sums in another order, and six digits are printed.
+    assert losses[0] == pytest.approx(losses[1], abs=1e-4)

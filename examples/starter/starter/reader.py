@@ -1,0 +1,33 @@
+"""The input: image files to batches."""
+
+from collections.abc import Sequence
+
+import tensorflow as tf
+
+from hortus.vision.dataloaders import image_files
+from hortus.vision.dataloaders.input_reader import InputReader
+from hortus.vision.dataloaders.randomness import Rng
+from starter import config
+
+
+def build_reader(params: config.DataConfig, size: Sequence[int]) -> InputReader:
+    """The reader of batches: images [batch, height, width, 3] from -1 to 1, classes int32 [batch].
+
+    For data of another form, make another `Table`: a row per example, with what `parse` needs.
+
+    Args:
+        params: what to read and how.
+        size: height and width of the images.
+    """
+    table = image_files.read_folders(params.input_path).as_source("image", "class")
+
+    def parse(example: dict[str, tf.Tensor], seed: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        image = tf.io.decode_image(example["image"], channels=3, expand_animations=False)
+        image = tf.image.resize(image, size) / 127.5 - 1.0
+        if params.is_training:
+            rng = Rng(seed)  # a new seed for each use; the same ones when a run is repeated
+            image = tf.image.stateless_random_flip_left_right(image, rng.seed())
+            image = tf.image.stateless_random_brightness(image, params.brightness, rng.seed())
+        return tf.ensure_shape(image, [*size, 3]), tf.cast(example["class"], tf.int32)
+
+    return InputReader(params, parser_fn=parse, sources={"images": table})
