@@ -198,6 +198,7 @@ class RetinaNetTask(base_task.Task):
         outputs = model(images, image_shape=labels["image_info"][:, 1, :], training=False)
         outputs = base_task.ops_in_float32(outputs)
         targets = self.label_anchors(labels, ops.shape(images)[1:3])
+        # Each replica divides by what it found itself: at the end of the data some have no images.
         losses = self.detection_losses(targets, outputs)
         loss = self._total(losses, model.losses)
         self.process_losses(metrics, loss, losses)
