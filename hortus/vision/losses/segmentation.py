@@ -59,15 +59,17 @@ class SegmentationLoss:
         num_classes = logits.shape[-1]
         vectors, is_valid = self._label_vectors(labels, num_classes)
         is_valid = ops.cast(is_valid, "float32")
-        smoothing = self.label_smoothing
-        targets = vectors * (1.0 - smoothing) + smoothing / num_classes
+        targets, smoothing = vectors, self.label_smoothing
+        if smoothing:
+            targets = vectors * (1.0 - smoothing) + smoothing / num_classes
         if self.use_binary_cross_entropy:
             losses = ops.binary_crossentropy(targets, logits, from_logits=True)
             if self.class_weights:
                 losses = losses * ops.convert_to_tensor(self.class_weights, dtype=losses.dtype)
             is_valid = ops.broadcast_to(is_valid[..., None], ops.shape(losses))
         else:
-            losses = -ops.sum(targets * ops.log_softmax(logits), axis=-1)
+            # One operation on TensorFlow, which keeps less in memory than its parts would.
+            losses = ops.categorical_crossentropy(targets, logits, from_logits=True)
             if self.class_weights:
                 weights = ops.convert_to_tensor(self.class_weights, dtype=losses.dtype)
                 losses = losses * ops.sum(vectors * weights, axis=-1)
@@ -83,6 +85,8 @@ class SegmentationLoss:
         is_known = ops.not_equal(labels, self.ignore_label)
         # A number below 0 belongs to no class: all zeros.
         layers = ops.one_hot(ops.where(is_known, labels, -1), num_classes)
+        if labels.shape[-1] == 1:
+            return layers[..., 0, :], is_known[..., 0]
         return ops.max(layers, axis=-2), ops.any(is_known, axis=-1)
 
     def _mean(self, losses: Any, weights: Any) -> Any:
