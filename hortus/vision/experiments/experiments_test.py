@@ -61,6 +61,15 @@ ADDITIONS = {
     "task.train_data.skip_bad_records": "skip and count what cannot be read",
     "task.validation_data.skip_bad_records": "skip and count what cannot be read",
 }
+for _split in ("train_data", "validation_data"):
+    ADDITIONS |= {
+        f"task.{_split}.image_dir": "where the images of COCO or VOC files are",
+        f"task.{_split}.mask_path": "folders of masks beside folders of images",
+        f"task.{_split}.annotation_file": "COCO's panoptic files",
+        f"task.{_split}.color_jitter": "colours of segmentation data can vary too",
+        f"task.{_split}.parser.skip_difficult_during_training": "VOC's difficult objects",
+    }
+ADDITIONS["task.use_approx_instance_metrics"] = "average precision inside of the compiled step"
 VIDEO_ADDITIONS = {
     "task.train_data.weights": "video data can be mixed like all other data",
     "task.validation_data.weights": "video data can be mixed like all other data",
