@@ -16,7 +16,7 @@ TESTS ?=
 
 export TF_CPP_MIN_LOG_LEVEL ?= 3
 
-.PHONY: help setup test lint format bench demo
+.PHONY: help setup test lint format bench demo reference
 
 help:  ## show this
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 16
@@ -48,6 +48,9 @@ format: setup  ## put the code into house style
 
 bench: setup  ## measure speed
 	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script; done
+
+reference: setup  ## write the API reference to build/reference, from the docstrings
+	@$(BIN)/python docs/build_reference.py build/reference
 
 DEMO ?= build/demo
 

@@ -162,6 +162,29 @@ def test_make_targets_in_the_documents_exist():
         assert set(named) <= targets, _name(path)
 
 
+def test_the_reference_has_what_users_write_down(tmp_path):
+    command = [sys.executable, str(ROOT / "docs" / "build_reference.py"), str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    pages = {path.stem: path.read_text("utf-8") for path in tmp_path.glob("*.md")}
+    for page, title, text in (
+        ("hortus.hyperparams", "#### Config.override", "override("),
+        ("hortus.core", "#### Task.train_step", "- `optimizer`: "),
+        ("hortus.core", "### TrainerConfig", "- `train_steps: int = 0`: Steps to train in all"),
+        ("hortus.vision.modeling", "### register_backbone_builder", "**The builder receives**"),
+        ("hortus.vision.dataloaders", "### InputReader", "- `decoder_fn`: a record"),
+    ):
+        section = pages[page].split(f"\n{title}\n")[1].split("\n### ")[0]
+        assert text in section, f"{title} in {page}"
+    for name, text in pages.items():
+        titles = {"#" + title.replace(".", "") for title in re.findall(r"^## (.*)$", text, re.M)}
+        links = re.findall(r"^- \[[\w.]+\]\((\S+)\)", text, re.M)
+        wrong = [x for x in links if x not in titles and not (tmp_path / x).is_file()]
+        assert links and not wrong, f"{name}: {wrong}"
+        public = re.findall(r"^##+ (?:[\w.]+\.)?(_\w+)$", text, re.M)
+        assert not public, f"{name} shows {public}"
+
+
 if __name__ == "__main__":
     sys.path.insert(0, os.getcwd())
     run_document(pathlib.Path(sys.argv[1]))
