@@ -93,6 +93,18 @@ def test_a_train_step_learns():
     assert all((a != b).any() for a, b in zip(after, before, strict=True))
 
 
+def test_steps_of_a_model_of_ones_own():
+    data = {"resize_eval_groundtruth": False, "groundtruth_padded_size": [16, 24]}
+    task = tiny_task(validation_data=data)
+    images = keras.Input((None, None, 3))
+    model = keras.Model(images, {"logits": keras.layers.Conv2D(3, 4, strides=4)(images)})
+    inputs = batch((8, 12))
+    losses = [take_step(task, model, inputs)[0] for _ in range(2)]
+    assert losses[1] < losses[0]
+    logs, _ = evaluate(task, model, batch((8, 12), label_size=(16, 24)))
+    assert 0 <= logs["mean_iou"] <= 1 and logs["image/example_0"].ndim == 4
+
+
 def test_the_loss_has_its_parts():
     task = tiny_task(losses={"loss_weight": 2.0}, model={"mask_scoring_head": SCORING})
     _, labels = batch()
@@ -205,4 +217,4 @@ def test_experiments_build_and_take_a_step_on_tensorflow(name):
 
 
 def test_on_jax():
-    run_under_engine("jax", __file__, select="learns or parts or mattes")
+    run_under_engine("jax", __file__, select="ones_own")
