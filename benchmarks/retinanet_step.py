@@ -259,7 +259,7 @@ def main() -> None:
     if "nms" in arguments.parts:
         for scores in _LOGITS:
             title = f"NMS of {arguments.batch} images, {scores} scores"
-            contests.append((title, {"part": "nms", "scores": scores}, ["v2", "v1", "batched"]))
+            contests.append((title, {"part": "nms", "scores": scores}, ["v2", "batched"]))
     for title, settings, versions in contests:
         rounds: dict[str, list[dict[str, float]]] = {}
         for _ in range(arguments.rounds):
