@@ -211,58 +211,95 @@ def train(
 
 @app.command("eval")
 def evaluate(
-    experiment: Experiment,
-    model_dir: ModelDir,
+    experiment: Annotated[
+        Optional[str],
+        typer.Option("--experiment", "-e", help="Name of the experiment; see `hortus list`."),
+    ] = None,
+    model_dir: Annotated[
+        Optional[str],
+        typer.Option(
+            "--model_dir",
+            "--model-dir",
+            "-d",
+            metavar="FOLDER",
+            help="Folder of the run: checkpoints, summaries, params.yaml.",
+        ),
+    ] = None,
     assignments: Assignments = None,
+    export_path: Annotated[
+        Optional[str],
+        typer.Option(
+            "--export",
+            metavar="PATH",
+            help="Evaluate this export instead of a run; its config travels with it.",
+        ),
+    ] = None,
     mode: Annotated[
         EvalMode, typer.Option("--mode", help="Once, or each new checkpoint of a running training.")
     ] = EvalMode.eval,
     config_file: ConfigFiles = None,
     params_override: ParamsOverride = None,
 ) -> None:
-    """Evaluate the newest checkpoint of a run."""
-    from hortus.cli import run
-
+    """Evaluate the newest checkpoint of a run, or an export."""
     overrides = [*(params_override or []), *(assignments or [])]
+    if export_path is not None:
+        from hortus.cli import export as export_lib
+
+        export_lib.evaluate(export_path, config_file or [], overrides)
+        return
+    from hortus.cli import run
+    from hortus.cli.errors import CommandError
+
+    if experiment is None or model_dir is None:
+        missing = "--experiment" if experiment is None else "--model_dir"
+        raise CommandError(f"Missing option '{missing}', or --export for an exported model")
     run.run(experiment, mode.value, model_dir, config_file or [], overrides)
 
 
+class ExportFormat(str, enum.Enum):
+    """What `hortus export` can write."""
+
+    saved_model = "saved_model"
+    onnx = "onnx"
+    litert = "litert"
+    openvino = "openvino"
+
+
 @app.command()
-def report(
-    model_dir: Annotated[str, typer.Argument(help="Folder of the run.", metavar="MODEL_DIR")],
-    target: Annotated[
-        Optional[str],
+def export(
+    model_dir: Annotated[str, typer.Argument(metavar="MODEL_DIR", help="Folder of a run.")],
+    output: Annotated[
+        str,
+        typer.Option("--output", "-o", metavar="PATH", help="File, or folder of a SavedModel."),
+    ],
+    form: Annotated[
+        ExportFormat, typer.Option("--format", "-f", help="Format to write.")
+    ] = ExportFormat.saved_model,
+    checkpoint: Checkpoint = "best",
+    experiment: SameTask = None,
+    images: Annotated[
+        Optional[list[str]],
         typer.Option(
-            "--output", "-o", metavar="FILE", help="Where to write; MODEL_DIR/report.html if unset."
+            "--images",
+            metavar="PATH",
+            help="Image, folder or pattern to compare export and model on; repeat it for more. By "
+            "default the validation data.",
         ),
     ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an earlier export.")] = False,
 ) -> None:
-    """Write one HTML page about a run: metrics, curves, pictures, config, machine."""
-    from hortus.cli import reports
+    """Write a model for other runtimes, and check that it says the same there."""
+    from hortus.cli import export as export_lib
 
-    reports.report(model_dir, target)
-
-
-@app.command()
-def compare(
-    model_dirs: Annotated[list[str], typer.Argument(help="Folders of runs.", metavar="MODEL_DIR")],
-    target: Annotated[
-        Optional[str],
-        typer.Option("--output", "-o", metavar="FILE", help="Write an HTML page with curves."),
-    ] = None,
-) -> None:
-    """Put runs side by side: their best metrics, and what differs in their configs."""
-    from hortus.cli import reports
-
-    reports.compare(model_dirs, target)
-
-
-@app.command()
-def doctor() -> None:
-    """Tell what is installed, which engines and devices work, and what to install for the rest."""
-    from hortus.cli import doctor as doctor_lib
-
-    raise typer.Exit(doctor_lib.run())
+    export_lib.export(
+        model_dir,
+        form.value,
+        output,
+        checkpoint=checkpoint,
+        experiment=experiment,
+        images=images or (),
+        force=force,
+    )
 
 
 @app.command()

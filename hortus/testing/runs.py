@@ -58,8 +58,10 @@ def make_run(folder: pathlib.Path, kind: str, overrides: Any = None, ema: bool =
     task = task_factory.get_task(params.task, logging_dir=str(folder))
     model = task.build_model()
     rng = np.random.default_rng(0)
-    for variable in model.weights:  # initial heads tell nothing apart
-        noise = rng.normal(0, 0.1, variable.shape).astype("float32")
+    for variable in model.weights:  # initial heads and norms tell little apart
+        kernel = len(variable.shape) > 1
+        scale = 0.3 / np.sqrt(np.prod(variable.shape[:-1])) if kernel else 0.1
+        noise = rng.normal(0, scale, variable.shape).astype("float32")
         variable.assign(variable + (np.abs(noise) if "variance" in variable.path else noise))
     optimizer = task.create_optimizer(params.trainer.optimizer_config, params.runtime)
     average = base_trainer.average_of(optimizer)

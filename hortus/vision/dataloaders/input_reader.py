@@ -116,6 +116,27 @@ class InputReader:
         dataset = dataset.prefetch(params.prefetch_buffer_size or tf.data.AUTOTUNE)
         return dataset.with_options(self._options())
 
+    def pairs(self) -> tf.data.Dataset:
+        """What was read beside what the parser makes of it, one by one, once and in order.
+
+        For whoever needs the encoded image too, as the evaluation of an exported model does.
+        """
+
+        def pair(source: Source) -> Callable[[Any], tuple[Any, Any]]:
+            def load(reference: Any) -> tuple[Any, Any]:
+                example = source.load(reference)
+                if self._parse is None:
+                    return example, example
+                return example, self._parse(example, tf.zeros([2], tf.int64))
+
+            return load
+
+        datasets = [
+            source.one_pass(Shard(), None).map(pair(source), num_parallel_calls=tf.data.AUTOTUNE)
+            for source in self.sources.values()
+        ]
+        return functools.reduce(lambda all_before, each: all_before.concatenate(each), datasets)
+
     def explain(self, error: Exception) -> str:
         """Where and how the data is broken, for an error met while reading; may be empty.
 

@@ -17,12 +17,13 @@ from hortus.engine import environment
 _WHERE = {
     "Predictor": "predictor",
     "Run": "run",
+    "export_run": "exporting",
     "find_images": "images",
     "load_run": "run",
     "read_image": "images",
 }
 
-__all__ = ["Predictor", "Run", "find_images", "load_run", "read_image"]
+__all__ = ["Predictor", "Run", "export_run", "find_images", "load_run", "read_image"]
 
 
 def __getattr__(name: str) -> Any:

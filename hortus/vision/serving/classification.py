@@ -10,8 +10,10 @@ from keras import ops
 
 from hortus.core.base_task import ops_in_float32
 from hortus.vision.configs import image_classification as configs
-from hortus.vision.dataloaders.classification_input import Parser
-from hortus.vision.serving.service import Prediction, Service
+from hortus.vision.dataloaders.classification_input import Parser, build_reader
+from hortus.vision.dataloaders.input_reader import InputReader
+from hortus.vision.serving.parity import difference
+from hortus.vision.serving.service import Prediction, Service, StandIn
 from hortus.vision.visualization.captions import draw_caption
 
 TOP_K = 5
@@ -85,9 +87,25 @@ class ClassificationService(Service):
         """The name of a class; its number where it has none."""
         return self.class_names[number] if number < len(self.class_names) else str(number)
 
+    def differences(
+        self, expected: Mapping[str, np.ndarray], found: Mapping[str, np.ndarray]
+    ) -> dict[str, float]:
+        return {"logits": difference(expected["logits"], found["logits"])}
+
+    def build_reader(self) -> InputReader:
+        model = self.task_config.model
+        data, size = self.task_config.validation_data, self._parser.output_size
+        return build_reader(data, size, model.num_classes, self.class_names)
+
     @property
-    def compared_outputs(self) -> tuple[str, ...]:
-        return ("logits",)
+    def image_key(self) -> str:
+        return self.task_config.validation_data.image_field_key
+
+    def validation_logs(
+        self, task: Any, batch: Any, outputs: Mapping[str, np.ndarray], metrics: Any
+    ) -> dict[str, Any]:
+        name = "probs" if self.task_config.model.output_softmax else "logits"
+        return task.validation_step(batch, StandIn(ops.convert_to_tensor(outputs[name])), metrics)
 
     def preprocessing(self) -> dict[str, Any]:
         data = self.task_config.validation_data

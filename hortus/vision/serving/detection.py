@@ -12,6 +12,8 @@ from hortus.vision.configs import detection as configs
 from hortus.vision.dataloaders import detection_input
 from hortus.vision.dataloaders.detection_parser import Parser
 from hortus.vision.dataloaders.errors import DataError
+from hortus.vision.dataloaders.input_reader import InputReader
+from hortus.vision.serving.parity import detection_differences, difference
 from hortus.vision.serving.service import Prediction, Service
 from hortus.vision.visualization.boxes import class_name, draw_boxes
 
@@ -143,11 +145,34 @@ class DetectionService(Service):
         known = 1 <= number <= len(self.category_ids)
         return self.category_ids[number - 1] if known else number
 
+    def differences(
+        self, expected: Mapping[str, np.ndarray], found: Mapping[str, np.ndarray]
+    ) -> dict[str, float]:
+        if "detection_boxes" in expected:
+            return detection_differences(expected, found)
+        names = ("decoded_boxes", "decoded_box_scores")
+        return {name: difference(expected[name], found[name]) for name in names}
+
+    def build_reader(self) -> InputReader:
+        config = self.task_config
+        return detection_input.build_reader(config.validation_data, config.model, self.class_names)
+
     @property
-    def compared_outputs(self) -> tuple[str, ...]:
-        if self.task_config.model.detection_generator.apply_nms:
-            return ("num_detections", "detection_boxes", "detection_scores", "detection_classes")
-        return ("decoded_boxes", "decoded_box_scores")
+    def image_key(self) -> str:
+        return "image"
+
+    def validation_logs(
+        self, task: Any, batch: Any, outputs: Mapping[str, np.ndarray], metrics: Any
+    ) -> dict[str, Any]:
+        # The loss wants what an export does not have: the head's own outputs.
+        _, labels = batch
+        if not self.task_config.use_coco_metrics:
+            return {}
+        names = ("detection_boxes", "detection_scores", "detection_classes", "num_detections")
+        predictions = {name: outputs[name] for name in names}
+        predictions["source_id"] = labels["groundtruths"]["source_id"]
+        predictions["image_info"] = labels["image_info"]
+        return {"predictions": predictions, "groundtruths": labels["groundtruths"]}
 
     def preprocessing(self) -> dict[str, Any]:
         return {

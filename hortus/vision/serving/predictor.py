@@ -18,7 +18,7 @@ from hortus.vision.serving.images import (
     find_images,
     read_image,
 )
-from hortus.vision.serving.run import BEST, load_run
+from hortus.vision.serving.run import BEST, load_run, settle_engine
 from hortus.vision.serving.service import Prediction, Service, build_service
 
 BATCH_SIZE = 8
@@ -94,7 +94,23 @@ class Predictor:
         cls, path: PathLike, checkpoint: str = BEST, *, experiment: Optional[str] = None
     ) -> "Predictor":
         """For the folder of a run, or for an export; the other arguments are for a run."""
+        from hortus.vision.serving.description import is_export
+
+        if is_export(os.fspath(path)):
+            return cls.from_export(path)
         return cls.from_run(path, checkpoint, experiment=experiment)
+
+    @classmethod
+    def from_export(cls, path: PathLike) -> "Predictor":
+        """For a file or folder that `hortus export` has written, with its description."""
+        from hortus.vision.serving.description import read_description
+        from hortus.vision.serving.exported import ExportedCompute
+
+        description = read_description(os.fspath(path))
+        settle_engine()
+        compute = ExportedCompute(description.form.open_runtime(os.fspath(path)))
+        origin = f"{path} ({description.format}, step {description.step})"
+        return cls(description.service(), compute, origin, needs_inputs=False)
 
     @property
     def class_names(self) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """The config of a run, from the params.yaml in its folder."""
 
 import os
-from typing import Optional
+from typing import Any, Optional
 
 from hortus import hyperparams
 from hortus.core import config_definitions as cfg
@@ -34,7 +34,18 @@ def read_config(folder: str, experiment: Optional[str] = None) -> cfg.Experiment
         raise DataError(
             f"{folder} {what}: expected the --model_dir of a training{near_paths(path)}"
         )
-    overrides = hyperparams.load_overrides(path)
+    return config_of(hyperparams.load_overrides(path), path, experiment)
+
+
+def config_of(values: Any, origin: str, experiment: Optional[str] = None) -> cfg.ExperimentConfig:
+    """The config that has these values, see `read_config`.
+
+    Args:
+        values: a mapping, or `hyperparams.Overrides`.
+        origin: where they come from, for messages.
+        experiment: see `read_config`.
+    """
+    plain = values.values if isinstance(values, hyperparams.Overrides) else values
     failures: dict[str, str] = {}
     names = exp_factory.exp_names() if experiment is None else [experiment]
     seen = set()
@@ -47,13 +58,13 @@ def read_config(folder: str, experiment: Optional[str] = None) -> cfg.Experiment
         seen.add(kinds)
         config = kinds[0](task=kinds[1]())
         try:
-            config.override(overrides)
+            config.override(values)
         except hyperparams.ConfigError as error:
             failures[kinds[1].__name__] = str(error)
             continue
         # A more general task takes the values of a special one only if it has all its fields, but
         # a special one may take those of a general one: then it has fields that the file lacks.
-        missing = len(config.task.as_dict().keys() ^ overrides.values.get("task", {}).keys())
+        missing = len(config.task.as_dict().keys() ^ plain.get("task", {}).keys())
         fitting.append((missing, config))
     if not fitting:
         if experiment is not None:
@@ -63,5 +74,5 @@ def read_config(folder: str, experiment: Optional[str] = None) -> cfg.Experiment
                 f"fits none of the tasks {', '.join(failures)}. For a task of your own, have its "
                 "module imported: --import MODULE"
             )
-        raise hyperparams.ConfigError(f"{path}: {reason}")
+        raise hyperparams.ConfigError(f"{origin}: {reason}")
     return min(fitting, key=lambda found: found[0])[1]

@@ -12,9 +12,11 @@ from PIL import Image
 from hortus.core.base_task import ops_in_float32
 from hortus.vision.configs import semantic_segmentation as configs
 from hortus.vision.dataloaders.errors import DataError
-from hortus.vision.dataloaders.segmentation_input import Parser
+from hortus.vision.dataloaders.input_reader import InputReader
+from hortus.vision.dataloaders.segmentation_input import Parser, build_reader
 from hortus.vision.ops.resize import rescale_to_original, resize
-from hortus.vision.serving.service import Prediction, Service
+from hortus.vision.serving.parity import difference
+from hortus.vision.serving.service import Prediction, Service, StandIn
 from hortus.vision.visualization import masks as drawing
 
 _CHUNK = 32_000_000
@@ -118,9 +120,27 @@ class SegmentationService(Service):
             best = np.maximum(best, here)
         return SegmentationPrediction(mask, self.class_names)
 
+    def differences(
+        self, expected: Mapping[str, np.ndarray], found: Mapping[str, np.ndarray]
+    ) -> dict[str, float]:
+        return {"logits": difference(expected["logits"], found["logits"])}
+
+    def build_reader(self) -> InputReader:
+        config = self.task_config
+        is_matting = config.losses.gt_is_matting_map
+        classes = (0, 0) if is_matting else (config.model.num_classes, config.losses.ignore_label)
+        return build_reader(config.validation_data, config.model.input_size[:2], *classes)
+
     @property
-    def compared_outputs(self) -> tuple[str, ...]:
-        return ("logits",)
+    def image_key(self) -> str:
+        return self.task_config.validation_data.image_feature.feature_name
+
+    def validation_logs(
+        self, task: Any, batch: Any, outputs: Mapping[str, np.ndarray], metrics: Any
+    ) -> dict[str, Any]:
+        names = [name for name in ("logits", "mask_scores") if name in outputs]
+        tensors = {name: ops.convert_to_tensor(outputs[name]) for name in names}
+        return task.validation_step(batch, StandIn(tensors), metrics)
 
     def preprocessing(self) -> dict[str, Any]:
         data = self.task_config.validation_data

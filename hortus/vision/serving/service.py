@@ -13,6 +13,7 @@ import tensorflow as tf
 from PIL import Image
 
 from hortus.vision.data.kinds import module_for
+from hortus.vision.dataloaders.input_reader import InputReader
 from hortus.vision.serving.images import Picture
 
 
@@ -96,10 +97,33 @@ class Service(abc.ABC):
 
     # ---- exports and their evaluation -------------------------------------------------------
 
+    @abc.abstractmethod
+    def differences(
+        self, expected: Mapping[str, np.ndarray], found: Mapping[str, np.ndarray]
+    ) -> dict[str, float]:
+        """How far an export's outputs for an image are from the model's; see `parity.Parity`."""
+
+    @abc.abstractmethod
+    def build_reader(self) -> InputReader:
+        """The reader of the validation data, whose classes are those of the model."""
+
     @property
     @abc.abstractmethod
-    def compared_outputs(self) -> tuple[str, ...]:
-        """The outputs in which an exported model has to agree with the model."""
+    def image_key(self) -> str:
+        """Under which examples of the reader have their encoded image."""
+
+    @abc.abstractmethod
+    def validation_logs(
+        self, task: Any, batch: Any, outputs: Mapping[str, np.ndarray], metrics: Any
+    ) -> dict[str, Any]:
+        """What `validation_step` would return, with outputs that an export has computed.
+
+        Args:
+            task: the task.
+            batch: images and labels, as from `task.build_inputs`.
+            outputs: see `apply`.
+            metrics: from `task.build_metrics(training=False)`; they are updated.
+        """
 
     def facts(self) -> dict[str, Any]:
         """Further arguments of `build_service`, for an export to keep."""
@@ -108,6 +132,18 @@ class Service(abc.ABC):
     def preprocessing(self) -> dict[str, Any]:
         """What is done to an image before the model sees it, for whoever does it elsewhere."""
         return {"colour": "RGB", "range": [0, 255]}
+
+
+class StandIn:
+    """Takes the place of a model in a step of a task: returns what was computed elsewhere."""
+
+    losses: Sequence[Any] = ()
+
+    def __init__(self, outputs: Any):
+        self._outputs = outputs
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        return self._outputs
 
 
 def build_service(task_config: Any, class_names: Sequence[str] = (), **facts: Any) -> Service:

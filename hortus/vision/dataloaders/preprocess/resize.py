@@ -148,12 +148,14 @@ def resize_images(
     Returns:
       The resized images, and the infos [batch, 4, 2].
     """
-    batch, height, width, channels = tf.unstack(tf.shape(images))
+    batch, height, width, _ = tf.unstack(tf.shape(images))
+    channels = images.shape[3]
     stacked = tf.transpose(images, [1, 2, 0, 3])
     resized, info = resize(tf.reshape(stacked, [height, width, batch * channels]))
-    height, width = tf.unstack(tf.shape(resized)[:2])
-    parts = tf.transpose(tf.reshape(resized, [height, width, batch, channels]), [2, 0, 1, 3])
-    parts.set_shape([images.shape[0], *resized.shape[:2], images.shape[3]])
+    # Sizes that are known stay known, also to what converts the graph for other runtimes.
+    size = resized.shape[:2]
+    sides = size.as_list() if size.is_fully_defined() else tf.unstack(tf.shape(resized)[:2])
+    parts = tf.transpose(tf.reshape(resized, [*sides, -1, channels]), [2, 0, 1, 3])
     return parts, tf.tile(info[None], [batch, 1, 1])
 
 

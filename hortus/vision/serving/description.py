@@ -1,0 +1,103 @@
+"""What travels with an export: a JSON file that says what it is, so that it is of use by itself."""
+
+import dataclasses
+import json
+import os
+from typing import Any, Optional
+
+from hortus.core import config_definitions as cfg
+from hortus.vision.serving.formats.format import FORMATS, ExportError, Format
+from hortus.vision.serving.run import Run
+from hortus.vision.serving.run_config import config_of
+from hortus.vision.serving.service import Service, build_service
+
+VERSION = 1
+IN_FOLDER, BESIDE = "hortus_export.json", ".json"
+
+
+@dataclasses.dataclass(frozen=True)
+class Description:
+    """The content of the file."""
+
+    format: str
+    """A key of `FORMATS`."""
+    class_names: tuple[str, ...]
+    facts: dict[str, Any]
+    """Of the service, see `Service.facts`."""
+    preprocessing: dict[str, Any]
+    """What the export does to an image, in words and numbers."""
+    outputs: tuple[str, ...]
+    checkpoint: str
+    step: int
+    config: dict[str, Any]
+    """Of the training."""
+
+    @property
+    def form(self) -> Format:
+        """The format."""
+        return FORMATS[self.format]
+
+    def params(self) -> cfg.ExperimentConfig:
+        """The config of the training."""
+        return config_of(self.config, "the config of the export")
+
+    def service(self, params: Optional[cfg.ExperimentConfig] = None) -> Service:
+        """The service of the task; `params` may say otherwise than the training."""
+        task = (params or self.params()).task
+        return build_service(task, self.class_names, **self.facts)
+
+    def to_json(self) -> str:
+        """The text of the file."""
+        content = {"hortus_export": VERSION, **dataclasses.asdict(self)}
+        return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+
+
+def describe(run: Run, service: Service, form: Format, outputs: tuple[str, ...]) -> Description:
+    """The description of an export."""
+    return Description(
+        format=form.name,
+        class_names=run.class_names,
+        facts=service.facts(),
+        preprocessing=service.preprocessing(),
+        outputs=outputs,
+        checkpoint=run.checkpoint,
+        step=run.step,
+        config=run.params.as_dict(),
+    )
+
+
+def description_path(path: str) -> str:
+    """Where the description of an export is."""
+    return os.path.join(path, IN_FOLDER) if os.path.isdir(path) else path + BESIDE
+
+
+def is_export(path: str) -> bool:
+    """Whether a path is that of an export with its description."""
+    return os.path.isfile(description_path(path))
+
+
+def read_description(path: str) -> Description:
+    """The description of the export at `path`.
+
+    Raises:
+        ExportError: there is none, or it cannot be read.
+    """
+    name = description_path(path)
+    try:
+        with open(name, encoding="utf-8") as file:
+            content = json.load(file)
+        version = content.pop("hortus_export")
+        if version != VERSION:
+            raise ExportError(f"{name} is of version {version}; this hortus reads {VERSION}")
+        for key in ("class_names", "outputs"):
+            content[key] = tuple(content[key])
+        return Description(**content)
+    except FileNotFoundError:
+        raise ExportError(
+            f"{path} is no export of hortus: there is no {name}, which `hortus export` writes "
+            "and which has to stay beside it"
+        ) from None
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        if isinstance(error, ExportError):
+            raise
+        raise ExportError(f"{name}: not what `hortus export` writes ({error})") from None

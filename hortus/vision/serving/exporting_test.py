@@ -1,0 +1,144 @@
+import json
+import os
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from hortus.testing.engines import run_under_engine
+from hortus.vision.serving import exporting
+from hortus.vision.serving.description import read_description
+from hortus.vision.serving.exported import evaluate_export
+from hortus.vision.serving.exporting import export_run
+from hortus.vision.serving.formats.format import FORMATS, ExportError, Format
+from hortus.vision.serving.parity import Parity, detection_differences, difference
+from hortus.vision.serving.predictor import Predictor
+
+
+@pytest.fixture(scope="module")
+def exported(classifier, tmp_path_factory):
+    path = str(tmp_path_factory.mktemp("export") / "saved")
+    assert export_run(str(classifier), "saved_model", path).parity.holds
+    return path
+
+
+def test_an_export_predicts_as_its_run(exported, classifier, pictures):
+    one = Predictor.load(exported).predict(pictures / "val")
+    two = Predictor.from_run(classifier).predict(pictures / "val")
+    assert [each.names for each in one] == [each.names for each in two]
+    # The limit that an export has to keep.
+    np.testing.assert_allclose([p.logits for p in one], [p.logits for p in two], atol=1e-4)
+
+
+def test_a_saved_model_has_three_signatures(exported, pictures):
+    runtime = FORMATS["saved_model"].open_runtime(exported)
+    encoded = [path.read_bytes() for path in sorted((pictures / "val").rglob("*.png"))[:3]]
+    pixels = np.stack([tf.io.decode_png(each) for each in encoded])
+    features = [
+        tf.train.Features(
+            feature={"image/encoded": tf.train.Feature(bytes_list=tf.train.BytesList(value=[each]))}
+        )
+        for each in encoded
+    ]
+    examples = [tf.train.Example(features=each).SerializeToString() for each in features]
+    expected = runtime.run(pixels)["logits"]
+    for name, values in (("image_bytes", encoded), ("tf_example", examples)):
+        found = runtime.call(name, values)["logits"]
+        np.testing.assert_allclose(found, expected, atol=1e-5)  # other order of the arithmetic
+
+
+def test_an_export_has_the_metrics_of_its_run(exported, pictures):
+    description = read_description(exported)
+    predictions = Predictor.load(exported).predict(pictures / "val")
+    truth = [name for name in ("circle", "square", "star", "triangle") for _ in range(2)]
+    right = [p.names[0] == name for p, name in zip(predictions, truth, strict=True)]
+    logs = evaluate_export(exported, description, description.params())
+    assert logs["accuracy"] == pytest.approx(np.mean(right))
+
+
+def test_detections_are_exported_and_measured(detector, tmp_path, scenes):
+    path = str(tmp_path / "saved")
+    export = export_run(str(detector), "saved_model", path, images=[str(scenes / "images" / "val")])
+    assert export.parity.images == 4 and set(export.parity.differences) == {
+        "detection_boxes",
+        "detection_scores",
+    }
+    description = read_description(path)
+    assert 0 <= evaluate_export(path, description, description.params())["AP50"] <= 1
+
+
+def test_a_failed_comparison_leaves_everything_as_it_was(classifier, tmp_path, monkeypatch):
+    path = tmp_path / "saved"
+    path.mkdir()
+    (path / "hortus_export.json").write_text("old")
+    monkeypatch.setattr(exporting, "compare", lambda *_: Parity({"logits": 2e-4}, 1))
+    with pytest.raises(ExportError, match=r"not kept: .*logits 2.0e-04"):
+        export_run(str(classifier), "saved_model", str(path), force=True)
+    assert (path / "hortus_export.json").read_text() == "old" and os.listdir(tmp_path) == ["saved"]
+
+
+def test_what_is_there_is_not_replaced_unasked(classifier, tmp_path):
+    (tmp_path / "kept").mkdir()
+    with pytest.raises(ExportError, match="is there already"):
+        export_run(str(classifier), "saved_model", str(tmp_path / "kept"))
+    with pytest.raises(ExportError, match="other things than an export"):
+        export_run(str(classifier), "saved_model", str(tmp_path / "kept"), force=True)
+
+
+def test_a_missing_package_says_what_to_install():
+    with pytest.raises(
+        ExportError, match=r"without no_such_package: pip install 'hortus\[export\]'"
+    ):
+        Format("onnx", ".onnx", ("no_such_package",)).require()
+
+
+@pytest.mark.parametrize("form", ["onnx", "litert", "openvino"])
+def test_other_formats_hold_a_classifier(form, classifier, tmp_path, pictures):
+    try:
+        FORMATS[form].require()
+    except ExportError as error:
+        pytest.skip(str(error))
+    export = export_run(str(classifier), form, str(tmp_path / "model"))
+    assert export.parity.largest <= 1e-4 and export.path.endswith(FORMATS[form].ending)
+    assert len(Predictor.load(export.path).predict(pictures / "val")) == 8
+
+
+def test_a_description_that_is_missing_or_broken_is_told(tmp_path):
+    with pytest.raises(ExportError, match="is no export of hortus"):
+        read_description(str(tmp_path))
+    (tmp_path / "hortus_export.json").write_text(json.dumps({"hortus_export": 9}))
+    with pytest.raises(ExportError, match="version 9"):
+        read_description(str(tmp_path))
+
+
+def test_differences_of_detections_do_not_depend_on_their_order():
+    one = {
+        "detection_boxes": np.array([[0, 0, 10, 10], [5, 5, 20, 20], [0, 0, 0, 0]], np.float32),
+        "detection_scores": np.array([0.5, 0.5, 0], np.float32),
+        "detection_classes": np.array([1, 2, 0]),
+        "num_detections": np.array(2),
+    }
+    order = [1, 0, 2]
+    other = {key: value[order] if value.ndim else value for key, value in one.items()}
+    assert max(detection_differences(one, other).values()) == 0
+    other["detection_boxes"] = other["detection_boxes"] + 2.0
+    assert detection_differences(one, other)["detection_boxes"] == pytest.approx(0.1)
+    assert detection_differences(one, {**one, "num_detections": np.array(1)}) == {
+        "num_detections": 1.0
+    }
+
+
+def test_what_cannot_be_compared_is_infinitely_far():
+    assert difference(np.zeros(2), np.zeros(3)) == float("inf")
+    assert difference(np.zeros(2), np.array([0, np.nan])) == float("inf")
+    assert difference(np.array([200.0]), np.array([201.0])) == pytest.approx(0.005)
+
+
+def test_from_the_jax_engine(classifier, tmp_path):
+    path = str(tmp_path / "saved")
+    source = (
+        "from hortus.vision import serving\n"
+        f"print(serving.export_run({str(classifier)!r}, 'saved_model', {path!r}).parity.holds)"
+    )
+    assert run_under_engine("jax", source).strip().endswith("True")
+    assert Predictor.load(path).class_names[0] == "circle"
