@@ -54,6 +54,8 @@ class Model(hyperparams.Config):
 class DataConfig(cfg.DataConfig):
     """A folder of images, one sub-folder per class."""
 
+    crop_area_range: tuple[float, float] = (0.5, 1.0)
+    """Smallest and largest random crop in training, as a share of the image, 0 to 1."""
     brightness: float = 0.1
     """Largest change of brightness in training, 0 to 1."""
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from hortus.vision.dataloaders import image_files
+from hortus.vision.dataloaders import image_files, preprocess
 from hortus.vision.dataloaders.input_reader import InputReader
 from hortus.vision.dataloaders.randomness import Rng
 from starter import config
@@ -22,10 +22,15 @@ def build_reader(params: config.DataConfig, size: Sequence[int]) -> InputReader:
     table = image_files.read_folders(params.input_path).as_source("image", "class")
 
     def parse(example: dict[str, tf.Tensor], seed: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        image = tf.io.decode_image(example["image"], channels=3, expand_animations=False)
+        rng = Rng(seed)  # a new seed for each use; the same ones when a run is repeated
+        if params.is_training:
+            image = preprocess.decode_and_random_crop(
+                example["image"], area_range=params.crop_area_range, seed=rng.seed()
+            )
+        else:
+            image = preprocess.decode_image(example["image"])
         image = tf.image.resize(image, size) / 127.5 - 1.0
         if params.is_training:
-            rng = Rng(seed)  # a new seed for each use; the same ones when a run is repeated
             image = tf.image.stateless_random_flip_left_right(image, rng.seed())
             image = tf.image.stateless_random_brightness(image, params.brightness, rng.seed())
         return tf.ensure_shape(image, [*size, 3]), tf.cast(example["class"], tf.int32)
