@@ -266,6 +266,44 @@ class ExportFormat(str, enum.Enum):
 
 
 @app.command()
+def report(
+    model_dir: Annotated[str, typer.Argument(help="Folder of the run.", metavar="MODEL_DIR")],
+    target: Annotated[
+        Optional[str],
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Where to write; MODEL_DIR/report.html if unset."
+        ),
+    ] = None,
+) -> None:
+    """Write one HTML page about a run: metrics, curves, pictures, config, machine."""
+    from hortus.cli import reports
+
+    reports.report(model_dir, target)
+
+
+@app.command()
+def compare(
+    model_dirs: Annotated[list[str], typer.Argument(help="Folders of runs.", metavar="MODEL_DIR")],
+    target: Annotated[
+        Optional[str],
+        typer.Option("--output", "-o", metavar="FILE", help="Write an HTML page with curves."),
+    ] = None,
+) -> None:
+    """Put runs side by side: their best metrics, and what differs in their configs."""
+    from hortus.cli import reports
+
+    reports.compare(model_dirs, target)
+
+
+@app.command()
+def doctor() -> None:
+    """Tell what is installed, which engines and devices work, and what to install for the rest."""
+    from hortus.cli import doctor as doctor_lib
+
+    raise typer.Exit(doctor_lib.run())
+
+
+@app.command()
 def export(
     model_dir: Annotated[str, typer.Argument(metavar="MODEL_DIR", help="Folder of a run.")],
     output: Annotated[
