@@ -19,13 +19,13 @@ def export(
     from hortus import engine
 
     engine.load()
-    from hortus.vision.serving import exporting
+    from hortus.vision.serving import exporting, parity
 
     done = exporting.export_run(
         model_dir, form, output, checkpoint, experiment=experiment, images=images, force=force
     )
     print(f"Exported {done.checkpoint} to {done.path}")
-    print(f"{str(done.parity)[0].upper()}{str(done.parity)[1:]} (limit {exporting.LIMIT})")
+    print(f"{str(done.parity)[0].upper()}{str(done.parity)[1:]} (limit {parity.LIMIT})")
 
 
 def evaluate(path: str, config_files: Sequence[str], overrides: Sequence[str]) -> None:
