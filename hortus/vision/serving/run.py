@@ -52,7 +52,8 @@ def load_run(
             `latest`; or the path of a checkpoint. Where the run averages its weights, the average
             is taken, as in evaluation.
         experiment: see `read_config`.
-        in_float32: compute in float32 also where the run was trained in mixed precision.
+        in_float32: compute in float32 also where the run was trained in mixed precision, or on
+            images in half precision.
 
     Raises:
         DataError, ConfigError: the folder is not that of a run.
@@ -60,6 +61,8 @@ def load_run(
     """
     folder = os.fspath(model_dir)
     params = read_config(folder, experiment)
+    if in_float32:  # images too: few runtimes know bfloat16, and converters round otherwise
+        params.override({"task": {"validation_data": {"dtype": "float32"}}})
     settle_engine(params.runtime.engine)
     # Only now: these load Keras, which must know the engine first.
     from hortus.core import checkpoints, task_factory
