@@ -183,15 +183,15 @@ def fit_loop(steps_per_loop: int) -> Callable[[], Any]:
 
 def peer_loop(steps_per_loop: int) -> Callable[[], Any]:
     """The trainer of tf-models-official, with the same step written as its users write it."""
-    import orbit
     import tensorflow as tf
+    import tf_keras
     from official.core import base_task, base_trainer
     from official.core import config_definitions as cfg
     from official.modeling import optimization
 
     class LineTask(base_task.Task):
         def build_model(self) -> Any:
-            return tf.keras.Sequential([tf.keras.layers.Dense(1, input_shape=(_FEATURES,))])
+            return tf_keras.Sequential([tf_keras.layers.Dense(1, input_shape=(_FEATURES,))])
 
         def build_inputs(self, params: Any, input_context: Any = None) -> Any:
             return batches()
@@ -199,7 +199,6 @@ def peer_loop(steps_per_loop: int) -> Callable[[], Any]:
         def build_losses(self, labels: Any, model_outputs: Any, aux_losses: Any = None) -> Any:
             return tf.reduce_mean(tf.square(labels - model_outputs))
 
-    del orbit
     params = {
         "optimizer": {"type": "sgd"},
         "learning_rate": {"type": "constant", "constant": {"learning_rate": _LEARNING_RATE}},
