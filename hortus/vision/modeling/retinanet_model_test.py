@@ -47,7 +47,11 @@ def run(model, images, **arguments):
     if keras.backend.backend() == "jax":
         import jax
 
-        call = jax.jit(call)
+        def without_updates(images):
+            with keras.StatelessScope():  # what training would update stays inside
+                return model(images, **arguments)
+
+        call = jax.jit(without_updates)
     return keras.tree.map_structure(ops.convert_to_numpy, call(images))
 
 
