@@ -1,6 +1,6 @@
 """The task of image classification."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, Optional
 
 import keras
@@ -10,12 +10,13 @@ from keras import ops
 
 from hortus.core import base_task, task_factory
 from hortus.vision.configs import image_classification as configs
-from hortus.vision.dataloaders import classification_input, dataset_info
-from hortus.vision.dataloaders.errors import DataError
+from hortus.vision.dataloaders import classification_input
+from hortus.vision.dataloaders.learnt_classes import LearntClasses
 from hortus.vision.dataloaders.readers import Readers
 from hortus.vision.evaluation import classification as metrics_lib
 from hortus.vision.losses import classification as losses
 from hortus.vision.modeling import factory
+from hortus.vision.tasks.weight_decay import l2_regularizer
 from hortus.vision.visualization.confusion_matrix import draw_confusion_matrix
 
 _MAX_TABLE = 50
@@ -36,16 +37,14 @@ class ImageClassificationTask(base_task.Task):
     ):
         super().__init__(params, logging_dir, name)
         self._readers = Readers()
-        self._class_names: tuple[str, ...] = ()
+        self._classes = LearntClasses(self.logging_dir)
 
     # ---- model ------------------------------------------------------------------------------
 
     def build_model(self) -> keras.Model:
         config = self.task_config
         input_specs = keras.layers.InputSpec(shape=[None, *config.model.input_size])
-        decay = config.losses.l2_weight_decay
-        # Half of it, so that its gradient is the decay times the weight.
-        regularizer = keras.regularizers.L2(decay / 2) if decay else None
+        regularizer = l2_regularizer(config.losses.l2_weight_decay)
         model = factory.build_classification_model(input_specs, config.model, regularizer)
         if config.freeze_backbone:
             model.backbone.trainable = False
@@ -60,37 +59,19 @@ class ImageClassificationTask(base_task.Task):
         )
         self._readers.add("train_data" if params.is_training else "validation_data", reader)
         if params.input_path or params.tfds_name:
-            self._take_names(reader.info.class_names, params, input_context)
+            self._classes.take(reader.info.class_names, params, input_context)
         return reader.read(input_context)
 
     def _names_for(self, params: configs.DataConfig) -> tuple[str, ...]:
         """The classes that the model's outputs stand for, as far as they are known already."""
-        if not self._class_names and self.logging_dir:
-            self._class_names = dataset_info.read_class_names(self.logging_dir)
-        if self._class_names:
-            return self._class_names
-        return classification_input.names_of_training(params, self.task_config.train_data)
-
-    def _take_names(
-        self, names: tuple[str, ...], params: configs.DataConfig, input_context: Optional[Any]
-    ) -> None:
-        if not names:
-            return
-        if self._class_names and names != self._class_names:
-            raise DataError(
-                f"{params.input_path or params.tfds_name}: its classes ({_some(names)}) are not "
-                f"those that the model has learnt ({_some(self._class_names)}). Train it in "
-                "another --model_dir, or give it data of the same classes"
-            )
-        self._class_names = names
-        is_chief = input_context is None or input_context.input_pipeline_id == 0
-        if params.is_training and self.logging_dir and is_chief:
-            dataset_info.write_class_names(self.logging_dir, names)
+        return self._classes.names or classification_input.names_of_training(
+            params, self.task_config.train_data
+        )
 
     @property
     def class_names(self) -> tuple[str, ...]:
         """Names of the classes, as far as the data that was read, or the run's folder, tells."""
-        return self._class_names
+        return self._classes.names
 
     def input_error(self, error: Exception) -> Optional[Exception]:
         return self._readers.error_for(error)
@@ -180,7 +161,7 @@ class ImageClassificationTask(base_task.Task):
             return None
         if state is None:
             count = self.task_config.model.num_classes
-            names = list(self._class_names)
+            names = list(self.class_names)
             names += [str(index) for index in range(len(names), count)]
             state = metrics_lib.ConfusionMatrix(count, names)
         state.update_state(step_outputs["classes"], step_outputs["predictions"])
@@ -199,7 +180,3 @@ class ImageClassificationTask(base_task.Task):
         counts = aggregated_logs.result()
         picture = draw_confusion_matrix(counts, aggregated_logs.class_names)
         return {"image/confusion_matrix": np.asarray(picture)[None]}
-
-
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")

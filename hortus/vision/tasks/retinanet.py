@@ -21,6 +21,7 @@ from hortus.vision.tasks.detection_evaluation import (
     MeanInstanceAP,
     as_pictures,
 )
+from hortus.vision.tasks.weight_decay import l2_regularizer
 
 
 @task_factory.register_task_cls(configs.RetinaNetTask)
@@ -49,9 +50,7 @@ class RetinaNetTask(base_task.Task):
     def build_model(self) -> keras.Model:
         config = self.task_config
         input_specs = keras.layers.InputSpec(shape=[None, *config.model.input_size])
-        decay = config.losses.l2_weight_decay
-        # Half of it, so that its gradient is the decay times the weight.
-        regularizer = keras.regularizers.L2(decay / 2) if decay else None
+        regularizer = l2_regularizer(config.losses.l2_weight_decay)
         model = factory.build_retinanet(input_specs, config.model, regularizer)
         if config.freeze_backbone:
             model.backbone.trainable = False

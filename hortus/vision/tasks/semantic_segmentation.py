@@ -11,8 +11,8 @@ from keras import ops
 
 from hortus.core import base_task, task_factory
 from hortus.vision.configs import semantic_segmentation as configs
-from hortus.vision.dataloaders import dataset_info, segmentation_input
-from hortus.vision.dataloaders.errors import DataError
+from hortus.vision.dataloaders import segmentation_input
+from hortus.vision.dataloaders.learnt_classes import LearntClasses
 from hortus.vision.dataloaders.readers import Readers
 from hortus.vision.evaluation import iou
 from hortus.vision.evaluation import segmentation as metrics_lib
@@ -23,6 +23,7 @@ from hortus.vision.losses.segmentation import (
 )
 from hortus.vision.modeling import factory
 from hortus.vision.ops.resize import resize_nearest
+from hortus.vision.tasks.weight_decay import l2_regularizer
 from hortus.vision.visualization import masks as drawing
 from hortus.vision.visualization.confusion_matrix import draw_confusion_matrix
 
@@ -75,7 +76,7 @@ class SemanticSegmentationTask(base_task.Task):
     ):
         super().__init__(params, logging_dir, name)
         self._readers = Readers()
-        self._class_names: tuple[str, ...] = ()
+        self._classes = LearntClasses(self.logging_dir)
         self._table = ""
 
     # ---- model ------------------------------------------------------------------------------
@@ -83,9 +84,7 @@ class SemanticSegmentationTask(base_task.Task):
     def build_model(self) -> keras.Model:
         config = self.task_config
         input_specs = keras.layers.InputSpec(shape=[None, *config.model.input_size])
-        decay = config.losses.l2_weight_decay
-        # Half of it, so that its gradient is the decay times the weight.
-        regularizer = keras.regularizers.L2(decay / 2) if decay else None
+        regularizer = l2_regularizer(config.losses.l2_weight_decay)
         return factory.build_segmentation_model(input_specs, config.model, regularizer)
 
     # ---- data -------------------------------------------------------------------------------
@@ -99,24 +98,8 @@ class SemanticSegmentationTask(base_task.Task):
             *((0, 0) if self._is_matting else (config.model.num_classes, self._ignore_label)),
         )
         self._readers.add("train_data" if params.is_training else "validation_data", reader)
-        is_chief = input_context is None or input_context.input_pipeline_id == 0
-        self._take_names(reader.info.class_names, params, is_chief)
+        self._classes.take(reader.info.class_names, params, input_context)
         return reader.read(input_context)
-
-    def _take_names(
-        self, names: tuple[str, ...], params: configs.DataConfig, is_chief: bool
-    ) -> None:
-        if not self._class_names and self.logging_dir:
-            self._class_names = dataset_info.read_class_names(self.logging_dir)
-        if names and self._class_names and names != self._class_names:
-            raise DataError(
-                f"{params.input_path or params.tfds_name}: its classes ({', '.join(names[:10])}) "
-                f"are not those that the model has learnt ({', '.join(self._class_names[:10])}). "
-                "Train it in another --model_dir, or give it data of the same classes"
-            )
-        self._class_names = names or self._class_names
-        if names and params.is_training and self.logging_dir and is_chief:
-            dataset_info.write_class_names(self.logging_dir, names)
 
     @property
     def _is_matting(self) -> bool:
@@ -129,7 +112,7 @@ class SemanticSegmentationTask(base_task.Task):
     @property
     def class_names(self) -> tuple[str, ...]:
         """Names of all classes; numbers where the data that was read does not tell them."""
-        names = self._class_names
+        names = self._classes.names
         numbers = range(len(names), self.task_config.model.num_classes)
         return (*names, *map(str, numbers))
 

@@ -182,10 +182,10 @@ def test_pictures_and_table():
 
 def test_classes_of_other_data_are_an_error():
     task = tiny_task()
-    task._take_names(("a", "b"), task.task_config.train_data, True)
+    task._classes.take(("a", "b"), task.task_config.train_data)
     assert task.class_names == ("a", "b", "2")
     with pytest.raises(ValueError, match="are not those that the model has learnt"):
-        task._take_names(("a", "c"), task.task_config.validation_data, True)
+        task._classes.take(("a", "c"), task.task_config.validation_data)
 
 
 def test_pictures_come_from_all_over_the_data():
