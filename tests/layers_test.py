@@ -27,9 +27,9 @@ VISION_BLOCKS = (
 
 # The longest matching row counts. A folder may always import itself.
 OURS = {
-    "hortus": (),
+    "hortus": ("hortus.engine.environment",),
     "hortus.hyperparams": (),
-    "hortus.optimization": ("hortus.hyperparams",),
+    "hortus.optimization": ("hortus.hyperparams", "hortus.engine.kernels"),
     "hortus.engine": ("hortus.hyperparams",),
     "hortus.core": ("hortus.hyperparams", "hortus.optimization", "hortus.engine"),
     "hortus.vision": (),

@@ -100,9 +100,7 @@ def _globals(
     ] = False,
 ) -> None:
     from hortus.cli import registrations
-    from hortus.engine import environment
 
-    environment.prepare()  # a module of the user's may load TensorFlow
     registrations.load(import_modules or ())
 
 

@@ -6,6 +6,14 @@ import keras
 import numpy as np
 from keras import ops
 
+from hortus.engine.variables import read, set_to_zero
+
+_SET_TO_ZERO = (
+    keras.metrics.Metric.reset_state,
+    keras.metrics.Mean.reset_state,
+    keras.metrics.Sum.reset_state,
+)
+
 
 def flat(*metrics: Any) -> list[Any]:
     """All metrics of nested structures of them."""
@@ -23,12 +31,18 @@ def reset(metric: Any) -> None:
     """Resets a Keras metric, or one that has its own method in the old spelling."""
     if hasattr(type(metric), "reset_states"):
         metric.reset_states()
+    elif getattr(type(metric), "reset_state", None) in _SET_TO_ZERO:
+        set_to_zero(metric.variables)
     else:
         metric.reset_state()
 
 
 def result(metric: Any) -> Any:
     """A metric's value: a number, an array, or a structure of them."""
+    if getattr(type(metric), "result", None) is keras.metrics.Mean.result:
+        # The same without tensors, as this is asked after every loop.
+        total, count = read(metric.total), read(metric.count)
+        return float(total / count) if count else 0.0
     return plain(metric.result())
 
 
@@ -46,4 +60,4 @@ def _plain(leaf: Any) -> Any:
 
 def to_float(value: Any) -> float:
     """A number, from a variable or a tensor of either engine."""
-    return float(ops.convert_to_numpy(value))
+    return float(read(value))

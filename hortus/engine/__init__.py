@@ -11,7 +11,6 @@ A task needs one function of it:
     optimizer.apply_gradients(zip(grads, model.trainable_variables))
 """
 
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Optional
 
@@ -32,8 +31,6 @@ __all__ = [
 
 def name() -> str:
     """The engine of this process: `tensorflow` or `jax`."""
-    if "keras" not in sys.modules:
-        environment.prepare()
     import keras
 
     backend = keras.backend.backend()

@@ -39,14 +39,16 @@ def select(name: Optional[str] = None, virtual_cpu_devices: int = 0) -> str:
             f"set runtime.engine={variable}, or unset KERAS_BACKEND"
         )
     os.environ["KERAS_BACKEND"] = wanted
-    prepare()
     if virtual_cpu_devices > 1:
         _split_cpu(wanted, virtual_cpu_devices)
     return wanted
 
 
 def prepare() -> None:
-    """Sets what TensorFlow reads from the environment when it loads, unless the user has."""
+    """Sets what TensorFlow reads from the environment when it loads, unless the user has.
+
+    `import hortus` calls it.
+    """
     # Off by default on CPUs without AVX-512, where it makes convolutions much faster all the same.
     os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")

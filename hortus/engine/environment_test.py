@@ -1,4 +1,5 @@
 import os
+import subprocess
 import sys
 import types
 
@@ -25,7 +26,16 @@ def loaded_with(backend):
 def test_tensorflow_by_default(clean):
     assert environment.select() == "tensorflow"
     assert os.environ["KERAS_BACKEND"] == "tensorflow"
-    assert os.environ["TF_ENABLE_ONEDNN_OPTS"] == "1"
+
+
+def test_whatever_is_imported_first_gives_tensorflow_its_settings():
+    source = "import hortus.core.base_trainer, os; print(os.environ['TF_ENABLE_ONEDNN_OPTS'])"
+    names = {"TF_ENABLE_ONEDNN_OPTS", "TF_CPP_MIN_LOG_LEVEL"}
+    clean = {name: value for name, value in os.environ.items() if name not in names}
+    done = subprocess.run(
+        [sys.executable, "-c", source], env=clean, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "1"
 
 
 def test_the_variable_decides_where_nobody_else_does(clean):
@@ -35,7 +45,7 @@ def test_the_variable_decides_where_nobody_else_does(clean):
 
 def test_what_the_user_set_stays(clean):
     clean.setenv("TF_ENABLE_ONEDNN_OPTS", "0")
-    environment.select()
+    environment.prepare()
     assert os.environ["TF_ENABLE_ONEDNN_OPTS"] == "0"
 
 

@@ -1,10 +1,13 @@
 """Every private hook of Keras that hortus relies on, in one place, each with a contract test."""
 
 import contextlib
+import functools
 from collections.abc import Iterator
 from typing import Any
 
 import keras
+
+from hortus.engine.variables import read
 
 
 def leave_reduction_to_caller(optimizer: Any) -> None:
@@ -84,20 +87,24 @@ def callable_learning_rate(optimizer: Any) -> Iterator[None]:
         yield
         return
     cls = type(optimizer)
-    innermost = optimizer
-    while hasattr(innermost, "inner_optimizer"):
-        innermost = innermost.inner_optimizer
-
-    def learning_rate(self: Any) -> Rate:
-        rate = Rate(keras.ops.convert_to_numpy(cls.learning_rate.fget(self)))
-        if isinstance(innermost._learning_rate, keras.optimizers.schedules.LearningRateSchedule):
-            rate.schedule = innermost._learning_rate
-        return rate
-
-    setter = cls.learning_rate.fset
-    inside = type(cls.__name__, (cls,), {"learning_rate": property(learning_rate, setter)})
-    object.__setattr__(optimizer, "__class__", inside)
+    object.__setattr__(optimizer, "__class__", _with_callable_rate(cls))
     try:
         yield
     finally:
         object.__setattr__(optimizer, "__class__", cls)
+
+
+@functools.cache
+def _with_callable_rate(cls: Any) -> Any:
+    def learning_rate(self: Any) -> Rate:
+        rate = Rate(read(cls.learning_rate.fget(self)))
+        innermost = self
+        while hasattr(innermost, "inner_optimizer"):
+            innermost = innermost.inner_optimizer
+        if isinstance(innermost._learning_rate, keras.optimizers.schedules.LearningRateSchedule):
+            rate.schedule = innermost._learning_rate
+        return rate
+
+    return type(
+        cls.__name__, (cls,), {"learning_rate": property(learning_rate, cls.learning_rate.fset)}
+    )

@@ -104,6 +104,50 @@ def approximate_gelu(inputs: Any) -> Any:
     return kernels.approximate_gelu(inputs)
 
 
+def half_sum_of_squares(inputs: Any) -> Any:
+    """Half of the sum of all squares, whose gradient is the inputs.
+
+    Returns:
+        A scalar; None where the compiler does as well by itself.
+    """
+    if keras.backend.backend() != "tensorflow":
+        return None
+    from hortus.engine.tensorflow import kernels
+
+    return kernels.half_sum_of_squares(inputs)
+
+
+def momentum_step(
+    variable: Any,
+    velocity: Any,
+    gradient: Any,
+    learning_rate: Any,
+    *,
+    momentum: float,
+    nesterov: bool,
+) -> bool:
+    """Updates a variable by gradient descent with momentum, in one kernel.
+
+    Args:
+        variable: what to update, as Keras hands it to `Optimizer.update_step`.
+        velocity: its momentum, updated too.
+        gradient: of the loss.
+        learning_rate: a scalar.
+        momentum: share of the velocity that stays.
+        nesterov: whether the step looks ahead.
+
+    Returns:
+        Whether it did; False where the backend has no such kernel for these values.
+    """
+    if keras.backend.backend() != "tensorflow":
+        return False
+    from hortus.engine.tensorflow import kernels
+
+    return kernels.momentum_step(
+        variable, velocity, gradient, learning_rate, momentum=momentum, nesterov=nesterov
+    )
+
+
 def separate_replicas() -> int:
     """Over how many replicas, each seeing its own part of the batch, the caller is being run.
 

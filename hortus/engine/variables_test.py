@@ -1,6 +1,7 @@
 import keras
+import numpy as np
 
-from hortus.engine.variables import find_variables, seed_states
+from hortus.engine.variables import find_variables, read, seed_states, set_to_zero
 
 
 class Task:
@@ -33,3 +34,16 @@ def test_models_metrics_optimizers_and_tasks():
 
 def test_nothing_is_found_in_plain_things():
     assert find_variables(3, "text", None, [], {"a": 1}) == []
+
+
+def test_variables_are_read_and_set_to_zero():
+    variables = [keras.Variable([[1.5, 2.0]]), keras.Variable(3, dtype="int32")]
+    np.testing.assert_array_equal(read(variables[0]), [[1.5, 2.0]])
+    np.testing.assert_array_equal(read(keras.ops.convert_to_tensor([4.0])), [4.0])
+    set_to_zero(variables)
+    assert [read(variable).tolist() for variable in variables] == [[[0.0, 0.0]], 0]
+    # The zeros are shared: writing to one variable must not reach another.
+    other = keras.Variable([[7.0, 7.0]])
+    set_to_zero([other])
+    other.assign_add([[1.0, 1.0]])
+    assert read(variables[0]).tolist() == [[0.0, 0.0]]

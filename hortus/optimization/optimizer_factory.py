@@ -21,6 +21,7 @@ from hortus.optimization.gradient_transformation import (
 from hortus.optimization.lamb import LAMB
 from hortus.optimization.lars import LARS
 from hortus.optimization.lr_schedule import Rate
+from hortus.optimization.sgd import SGD
 
 
 class OptimizerFactory:
@@ -158,7 +159,7 @@ def _arguments(config: Config, *names: str) -> Dict[str, Any]:
 def _sgd(rate: Rate, config: Any) -> Optimizer:
     if config.get("decay"):
         rate = lr_schedule.InverseTimeDecay(rate, config.decay)
-    return keras.optimizers.SGD(rate, **_arguments(config, "momentum", "nesterov"))
+    return SGD(rate, **_arguments(config, "momentum", "nesterov"))
 
 
 def _adam(rate: Rate, config: Any) -> Optimizer:

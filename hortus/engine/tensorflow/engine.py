@@ -53,8 +53,6 @@ class TensorFlowEngine(Engine):
                 stacklevel=2,
             )
             self._xla = False
-        self._data_wait = None  # made on first use, inside no function
-        self._waited = 0.0  # what it said after the last loop
         self._count_hosts: Optional[Callable] = None
 
     @property
@@ -168,48 +166,36 @@ class TensorFlowEngine(Engine):
     def train_loop(
         self, step: Step, state: list[Any], eagerly: bool = False
     ) -> Callable[[Feed, int], None]:
-        wait = self._wait_variable()
+        has_clock = _may_read_clock()
         drawn = [0]  # batches in one step, seen when it is traced
 
-        def loop(iterator: Any, num_steps: tf.Tensor) -> None:
-            batches = _ReplicaBatches(iterator, self, wait)
+        def loop(iterator: Any, num_steps: tf.Tensor) -> tf.Tensor:
+            batches = _ReplicaBatches(iterator, self, has_clock)
 
-            def body(index: tf.Tensor) -> tuple[tf.Tensor]:
-                batches.drawn = 0
+            def body(index: tf.Tensor, waited: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+                batches.begin_step()
                 step(batches)
                 drawn[0] = batches.drawn
-                return (index + 1,)
+                return index + 1, tf.add_n([waited, *batches.waits])
 
-            tf.while_loop(lambda index: index < num_steps, body, (tf.constant(0),))
+            start = (tf.constant(0), tf.constant(0.0, tf.float64))
+            _, waited = tf.while_loop(lambda index, _: index < num_steps, body, start)
+            return waited
 
         compiled = self._function(loop, eagerly)
 
         def run(feed: Any, num_steps: int) -> None:
             start = time.perf_counter()
             try:
-                compiled(feed.iterator, tf.constant(num_steps))
+                waited = compiled(feed.iterator, tf.constant(num_steps))
             except (tf.errors.OutOfRangeError, StopIteration):
                 raise EngineError(END_OF_TRAINING_DATA) from None
             feed.taken += num_steps * drawn[0]
-            if wait is not None:
-                # It only grows: setting it back would cost a call for each loop.
-                waited = float(wait.numpy())
-                self.timing.data_wait_seconds += waited - self._waited
-                self._waited = waited
+            self.timing.data_wait_seconds += float(waited)
             self.timing.seconds += time.perf_counter() - start
             self.timing.steps += num_steps
 
         return run
-
-    def _wait_variable(self) -> Optional[tf.Variable]:
-        try:
-            tf.timestamp()
-        except tf.errors.FailedPreconditionError:
-            return None  # a deterministic run must not look at the clock
-        if self._data_wait is None:
-            with tf.device("/cpu:0"):
-                self._data_wait = tf.Variable(0.0, dtype=tf.float64, trainable=False)
-        return self._data_wait
 
     def single_step(self, step: Step, state: list[Any]) -> Callable[[Any], Any]:
         def run(batch: Any) -> Any:
@@ -373,26 +359,42 @@ class _ReplicaBatches:
         self,
         iterator: Any,
         engine: TensorFlowEngine,
-        wait: Optional[tf.Variable] = None,
+        has_clock: bool = False,
         is_even: bool = True,
     ):
-        self._iterator, self._engine, self._wait = iterator, engine, wait
+        self._iterator, self._engine, self._has_clock = iterator, engine, has_clock
         self._is_even = is_even
+        self.begin_step()
+
+    def begin_step(self) -> None:
+        """Forgets what the step before did."""
         self.drawn = 0
+        self.waits: list[tf.Tensor] = []
+        """Seconds, for each batch that was drawn in the step's own graph."""
+        self._graph = tf.compat.v1.get_default_graph()
 
     def __iter__(self) -> "_ReplicaBatches":
         return self
 
     def __next__(self) -> Any:
         self.drawn += 1
-        if self._wait is None:
+        # A function inside of the step cannot hand a time to the loop around it.
+        if not self._has_clock or tf.compat.v1.get_default_graph() is not self._graph:
             return self._engine._split(next(self._iterator), self._is_even)
         start = tf.timestamp()
         with tf.control_dependencies([start]):
             batch = next(self._iterator)
         with tf.control_dependencies([leaf for leaf in _leaves(batch) if tf.is_tensor(leaf)]):
-            self._wait.assign_add(tf.timestamp() - start)
+            self.waits.append(tf.timestamp() - start)
         return self._engine._split(batch, self._is_even)
+
+
+def _may_read_clock() -> bool:
+    try:
+        tf.timestamp()
+    except tf.errors.FailedPreconditionError:
+        return False  # a deterministic run must not look at it
+    return True
 
 
 def _check_even(batch: Any, count: int) -> None:

@@ -117,6 +117,34 @@ def approximate_gelu(inputs: Any) -> Any:
     return outputs, gradient
 
 
+def half_sum_of_squares(inputs: Any) -> Any:
+    """See `hortus.engine.kernels.half_sum_of_squares`."""
+    return tf.nn.l2_loss(tf.convert_to_tensor(inputs))
+
+
+def momentum_step(
+    variable: Any,
+    velocity: Any,
+    gradient: Any,
+    learning_rate: Any,
+    *,
+    momentum: float,
+    nesterov: bool,
+) -> bool:
+    """See `hortus.engine.kernels.momentum_step`."""
+    if not isinstance(variable, tf.Variable) or isinstance(gradient, tf.IndexedSlices):
+        return False
+    tf.raw_ops.ResourceApplyKerasMomentum(
+        var=variable.handle,
+        accum=velocity.value.handle,
+        lr=tf.cast(learning_rate, variable.dtype),
+        grad=tf.cast(gradient, variable.dtype),
+        momentum=tf.cast(momentum, variable.dtype),
+        use_nesterov=nesterov,
+    )
+    return True
+
+
 def separate_replicas() -> int:
     """See `hortus.engine.kernels.separate_replicas`."""
     context = tf.distribute.get_replica_context()

@@ -33,9 +33,6 @@ def test_what_was_written_is_not_lost_when_the_import_fails(monkeypatch, capfd):
 
 
 def test_loading_says_nothing():
-    source = (
-        "from hortus.engine import environment; environment.prepare();"
-        "from hortus.engine.tensorflow import loading; loading.load()"
-    )
+    source = "from hortus.engine.tensorflow import loading; loading.load()"
     done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")

@@ -4,7 +4,9 @@ from typing import Optional
 
 import keras
 
+from hortus.vision.modeling.layers.regularizers import L2
+
 
 def l2_regularizer(l2_weight_decay: float) -> Optional[keras.regularizers.Regularizer]:
     """The penalty whose gradient is the decay times the weight: half of the squares; None for 0."""
-    return keras.regularizers.L2(l2_weight_decay / 2) if l2_weight_decay else None
+    return L2(l2_weight_decay / 2) if l2_weight_decay else None
