@@ -2,7 +2,6 @@
 
 import collections
 import dataclasses
-import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent import futures
@@ -13,6 +12,7 @@ import tensorflow as tf
 
 from hortus.vision.configs import detection as configs
 from hortus.vision.data import progress
+from hortus.vision.data.raw_images import pixel_digest
 from hortus.vision.dataloaders import detection_input, preprocess
 from hortus.vision.dataloaders.attempts import reason_of
 from hortus.vision.dataloaders.detection_set import DetectionSet, missing_files
@@ -89,9 +89,7 @@ def _look_at_files(data: DetectionSet) -> LookedAt:
 
 def _look(encoded: tf.Tensor) -> Look:
     pixels = preprocess.decode_image(encoded).numpy()
-    digest = hashlib.blake2b(repr(pixels.shape).encode(), digest_size=16)
-    digest.update(np.ascontiguousarray(pixels).data)
-    return Look(tuple(pixels.shape[:2]), digest.digest())
+    return Look(tuple(pixels.shape[:2]), pixel_digest(pixels))
 
 
 def _look_at_records(reader: InputReader, source: Source, origin: str) -> LookedAt:

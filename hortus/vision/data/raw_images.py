@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from concurrent import futures
@@ -109,3 +110,10 @@ def class_text(classes: Sequence[int], names: Sequence[str]) -> str:
     """The names of classes; their numbers where they have no names."""
     known = range(len(names))
     return ", ".join(names[number] if number in known else str(number) for number in classes)
+
+
+def pixel_digest(pixels: np.ndarray) -> bytes:
+    """The same for the same pixels, whatever the file's format and metadata."""
+    digest = hashlib.blake2b(repr(pixels.shape).encode(), digest_size=16)
+    digest.update(np.ascontiguousarray(pixels).data)
+    return digest.digest()

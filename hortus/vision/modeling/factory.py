@@ -1,5 +1,7 @@
 """Builds models from configs."""
 
+from typing import Any
+
 import keras
 
 from hortus.vision.configs import image_classification as classification_configs
@@ -29,14 +31,8 @@ def build_classification_model(
         skip_logits_layer: return pooled features instead of logits.
         backbone: instead of the one that the config names.
     """
-    norm_activation = model_config.norm_activation
     if backbone is None:
-        backbone = backbones.factory.build_backbone(
-            input_specs=input_specs,
-            backbone_config=model_config.backbone,
-            norm_activation_config=norm_activation,
-            l2_regularizer=l2_regularizer,
-        )
+        backbone = _build_backbone(input_specs, model_config, l2_regularizer)
     return ClassificationModel(
         backbone=backbone,
         num_classes=model_config.num_classes,
@@ -45,7 +41,7 @@ def build_classification_model(
         kernel_initializer=model_config.kernel_initializer,
         kernel_regularizer=l2_regularizer,
         add_head_batch_norm=model_config.add_head_batch_norm,
-        norm_act=NormAct.from_config(norm_activation),
+        norm_act=NormAct.from_config(model_config.norm_activation),
         skip_logits_layer=skip_logits_layer,
     )
 
@@ -72,18 +68,9 @@ def build_segmentation_model(
             f"{model_config.num_classes}: set task.model.num_classes"
         )
     if backbone is None:
-        backbone = backbones.factory.build_backbone(
-            input_specs=input_specs,
-            backbone_config=model_config.backbone,
-            norm_activation_config=model_config.norm_activation,
-            l2_regularizer=l2_regularizer,
-        )
+        backbone = _build_backbone(input_specs, model_config, l2_regularizer)
     if decoder is None:
-        decoder = decoders.factory.build_decoder(
-            input_specs=backbone.output_specs,
-            model_config=model_config,
-            l2_regularizer=l2_regularizer,
-        )
+        decoder = _build_decoder(backbone, model_config, l2_regularizer)
     common = {
         "num_classes": model_config.num_classes,
         "norm_act": NormAct.from_config(model_config.norm_activation),
@@ -124,20 +111,10 @@ def build_retinanet(
             f"num_classes {model_config.num_classes}: set task.model.num_classes to the number of "
             "classes of objects plus 1"
         )
-    norm_activation = model_config.norm_activation
     if backbone is None:
-        backbone = backbones.factory.build_backbone(
-            input_specs=input_specs,
-            backbone_config=model_config.backbone,
-            norm_activation_config=norm_activation,
-            l2_regularizer=l2_regularizer,
-        )
+        backbone = _build_backbone(input_specs, model_config, l2_regularizer)
     if decoder is None:
-        decoder = decoders.factory.build_decoder(
-            input_specs=backbone.output_specs,
-            model_config=model_config,
-            l2_regularizer=l2_regularizer,
-        )
+        decoder = _build_decoder(backbone, model_config, l2_regularizer)
     anchor, head = model_config.anchor, model_config.head
     return RetinaNetModel(
         backbone=backbone,
@@ -153,7 +130,7 @@ def build_retinanet(
             share_classification_heads=head.share_classification_heads,
             use_separable_conv=head.use_separable_conv,
             share_level_convs=head.share_level_convs is not False,
-            norm_act=NormAct.from_config(norm_activation),
+            norm_act=NormAct.from_config(model_config.norm_activation),
             kernel_regularizer=l2_regularizer,
             name="head",
         ),
@@ -197,4 +174,29 @@ def _detection_generator(
         return_decoded=bool(config.return_decoded),
         name="detections",
         **settings,
+    )
+
+
+def _build_backbone(
+    input_specs: keras.layers.InputSpec,
+    model_config: Any,
+    l2_regularizer: keras.regularizers.Regularizer | None,
+) -> keras.Model:
+    return backbones.factory.build_backbone(
+        input_specs=input_specs,
+        backbone_config=model_config.backbone,
+        norm_activation_config=model_config.norm_activation,
+        l2_regularizer=l2_regularizer,
+    )
+
+
+def _build_decoder(
+    backbone: keras.Model,
+    model_config: Any,
+    l2_regularizer: keras.regularizers.Regularizer | None,
+) -> keras.Model:
+    return decoders.factory.build_decoder(
+        input_specs=backbone.output_specs,
+        model_config=model_config,
+        l2_regularizer=l2_regularizer,
     )

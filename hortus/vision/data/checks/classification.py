@@ -2,20 +2,22 @@
 
 import collections
 import dataclasses
-import hashlib
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
 from hortus.vision.configs import image_classification as configs
 from hortus.vision.data import progress
 from hortus.vision.data.checks.findings import Finding
-from hortus.vision.data.raw_images import RawImage, RawImages, class_text, is_set
+from hortus.vision.data.checks.splits import (
+    copies_across,
+    named_splits,
+    no_data,
+    some,
+)
+from hortus.vision.data.raw_images import RawImage, RawImages, class_text, pixel_digest
 from hortus.vision.dataloaders.errors import DataError
 
-_KEPT = 20
-"""Places that a finding names at most."""
 _UNBALANCED = 10
 """Largest class over smallest, from which on it is worth a warning."""
 _ROWS, _BAR = 24, 30
@@ -43,13 +45,10 @@ class _Split:
 
 def check(task_config: configs.ImageClassificationTask) -> Iterator[Finding]:
     """Reads all images of training and validation once and yields what is wrong, then facts."""
-    chosen = {"train_data": task_config.train_data, "validation_data": task_config.validation_data}
-    chosen = {name: params for name, params in chosen.items() if is_set(params)}
+    chosen = named_splits(task_config)
     if not chosen:
-        yield Finding(
-            "error",
-            "no data is named: set task.train_data.input_path, for instance to a folder with one "
-            "sub-folder per class, and task.train_data.file_type=folder",
+        yield no_data(
+            "a folder with one sub-folder per class, and task.train_data.file_type=folder"
         )
     splits = []
     for name, params in chosen.items():
@@ -62,8 +61,8 @@ def check(task_config: configs.ImageClassificationTask) -> Iterator[Finding]:
         yield from _faults(split, task_config)
         yield from _copies_within(split)
         yield from _facts(split, task_config)
-    if len(splits) == 2:
-        yield from _copies_across(*splits)
+    places = {split.name: {key: at[0][0] for key, at in split.seen.items()} for split in splits}
+    yield from copies_across(places)
 
 
 def _read(name: str, params: configs.DataConfig, task: configs.ImageClassificationTask) -> _Split:
@@ -88,10 +87,7 @@ def _take_in(split: _Split, image: RawImage, num_classes: int) -> None:
         split.unreadable.append(f"{image.where}: {image.problem}")
         return
     split.sizes.append((image.pixels.shape[0], image.pixels.shape[1]))
-    # Of the pixels, so that a copy with other metadata, or saved as PNG, is found too.
-    digest = hashlib.blake2b(repr(image.pixels.shape).encode(), digest_size=16)
-    digest.update(np.ascontiguousarray(image.pixels).data)
-    split.seen.setdefault(digest.digest(), []).append((image.where, image.classes))
+    split.seen.setdefault(pixel_digest(image.pixels), []).append((image.where, image.classes))
 
 
 # ---- faults ---------------------------------------------------------------------------------
@@ -102,7 +98,7 @@ def _faults(split: _Split, task: configs.ImageClassificationTask) -> Iterator[Fi
     if split.damage:
         yield Finding("error", f"{name}: a file is damaged: {split.damage}")
     if split.unreadable:
-        yield _some("error", f"{name}: images that cannot be read", split.unreadable)
+        yield some("error", f"{name}: images that cannot be read", split.unreadable)
     yield from _class_faults(split, task)
     if split.unlabelled and not split.params.is_multilabel:
         yield Finding("error", f"{name}: images without a class", count=split.unlabelled)
@@ -115,7 +111,7 @@ def _class_faults(split: _Split, task: configs.ImageClassificationTask) -> Itera
     if not wanted:
         yield Finding("error", f"{name}: set task.model.num_classes={known}; it is 0")
     elif split.outside:
-        yield _some(
+        yield some(
             "error",
             f"{name}: classes outside of 0 to {wanted - 1}, as task.model.num_classes is {wanted}",
             split.outside,
@@ -137,11 +133,7 @@ def _class_faults(split: _Split, task: configs.ImageClassificationTask) -> Itera
         if not split.per_class[number]
     ]
     if empty and split.count:
-        yield _some("warning", f"{name}: classes without any image", empty)
-
-
-def _some(level: Any, what: str, where: Sequence[str]) -> Finding:
-    return Finding(level, f"{what}: {len(where)}", tuple(where[:_KEPT]), len(where))
+        yield some("warning", f"{name}: classes without any image", empty)
 
 
 # ---- copies ---------------------------------------------------------------------------------
@@ -157,24 +149,11 @@ def _copies_within(split: _Split) -> Iterator[Finding]:
             )
             for places in differing
         ]
-        yield _some("warning", f"{split.name}: the same image with different classes", shown)
+        yield some("warning", f"{split.name}: the same image with different classes", shown)
     same = [places for places in copies if len({classes for _, classes in places}) == 1]
     if same:
         shown = [" = ".join(where for where, _ in places) for places in same]
-        yield _some("warning", f"{split.name}: images that are there more than once", shown)
-
-
-def _copies_across(train: _Split, validation: _Split) -> Iterator[Finding]:
-    shared = [key for key in validation.seen if key in train.seen]
-    if shared:
-        shown = [f"{validation.seen[key][0][0]} = {train.seen[key][0][0]}" for key in shared]
-        share = len(shared) / len(validation.seen)
-        yield _some(
-            "error",
-            f"images of {validation.name} that are in {train.name} too, so that the metrics say "
-            f"too much ({share:.1%} of {validation.name})",
-            shown,
-        )
+        yield some("warning", f"{split.name}: images that are there more than once", shown)
 
 
 # ---- facts ----------------------------------------------------------------------------------

@@ -6,16 +6,14 @@ import numpy as np
 
 from hortus.vision.configs import detection as configs
 from hortus.vision.data.checks.findings import Finding, Level
+from hortus.vision.data.checks.splits import copies_across, named_splits, no_data, some
 from hortus.vision.data.detection_images import LookedAt, look_at
-from hortus.vision.data.raw_images import is_set
 from hortus.vision.dataloaders.detection_checks import size_conflict
 from hortus.vision.dataloaders.detection_classes import number_classes
 from hortus.vision.dataloaders.detection_set import DetectionSet
 from hortus.vision.dataloaders.errors import DataError
 from hortus.vision.evaluation.coco_annotations import read_annotations
 
-_KEPT = 20
-"""Places that a finding names at most."""
 _UNBALANCED = 50
 """Objects of the largest class over those of the smallest, from which on it is worth a warning."""
 _SMALL = 4.0
@@ -24,14 +22,9 @@ _SMALL = 4.0
 
 def check(task_config: configs.DetectionTask) -> Iterator[Finding]:
     """Reads all images of training and validation once and yields what is wrong, then facts."""
-    chosen = {"train_data": task_config.train_data, "validation_data": task_config.validation_data}
-    chosen = {name: params for name, params in chosen.items() if is_set(params)}
+    chosen = named_splits(task_config)
     if not chosen:
-        yield Finding(
-            "error",
-            "no data is named: set task.train_data.input_path, for instance to a COCO JSON, and "
-            "task.train_data.file_type=coco",
-        )
+        yield no_data("a COCO JSON, and task.train_data.file_type=coco")
     class_names: tuple[str, ...] = ()
     seen: dict[str, dict[bytes, str]] = {}
     for split, params in chosen.items():
@@ -51,8 +44,7 @@ def check(task_config: configs.DetectionTask) -> Iterator[Finding]:
             yield from findings
             class_names = class_names or names
             yield from _facts(name, looked_at.data, params, task_config)
-    if len(seen) == 2:
-        yield from _copies_across(*seen, *seen.values())  # type: ignore[arg-type]
+    yield from copies_across(seen)
 
 
 # ---- images ---------------------------------------------------------------------------------
@@ -76,27 +68,13 @@ def _image_faults(name: str, looked_at: LookedAt, seen: dict[bytes, str]) -> Ite
             if first != path:
                 copies.append(f"{path} = {first}")
     if missing:
-        yield _some(name, "error", "images that are not there", missing)
+        yield some("error", f"{name}: images that are not there", missing)
     if unreadable:
-        yield _some(name, "error", "images that cannot be read", unreadable)
+        yield some("error", f"{name}: images that cannot be read", unreadable)
     if conflicts:
-        yield _some(name, "error", "images that have not the size told", conflicts)
+        yield some("error", f"{name}: images that have not the size told", conflicts)
     if copies:
-        yield _some(name, "warning", "images that are there more than once", copies)
-
-
-def _copies_across(
-    first_name: str, name: str, first: dict[bytes, str], seen: dict[bytes, str]
-) -> Iterator[Finding]:
-    shared = [f"{path} = {first[key]}" for key, path in seen.items() if key in first]
-    if shared:
-        yield _some(
-            name,
-            "error",
-            f"images that are in {first_name} too, so that the metrics say too much "
-            f"({len(shared) / len(seen):.1%})",
-            shared,
-        )
+        yield some("warning", f"{name}: images that are there more than once", copies)
 
 
 def _annotation_faults(path: str, sets: dict[str, LookedAt]) -> Iterator[Finding]:
@@ -145,13 +123,13 @@ def _box_faults(name: str, data: DetectionSet) -> Iterator[Finding]:
     )
     for level, what, mask in faults:
         if np.any(mask):
-            yield _some(name, level, what, _objects(data, mask))
+            yield some(level, f"{name}: {what}", _objects(data, mask))
     keys = np.column_stack([data.images_of_objects, data.categories, boxes])
     _, first, counts = np.unique(keys, axis=0, return_index=True, return_counts=True)
     if np.any(counts > 1):
         mask = np.zeros(len(boxes), bool)
         mask[first[counts > 1]] = True
-        yield _some(name, "warning", "boxes that are there more than once", _objects(data, mask))
+        yield some("warning", f"{name}: boxes that are there more than once", _objects(data, mask))
 
 
 def _objects(data: DetectionSet, mask: np.ndarray) -> list[str]:
@@ -182,7 +160,7 @@ def _class_faults(
     unknown = data.categories < 0
     if np.any(unknown):
         findings.append(
-            _some(name, "error", "objects of unknown categories", _objects(data, unknown))
+            some("error", f"{name}: objects of unknown categories", _objects(data, unknown))
         )
     ids = data.category_ids
     if not ids:
@@ -227,7 +205,7 @@ def _class_faults(
     counts = np.bincount(data.categories[~unknown], minlength=len(ids))
     unused = [data.category_names[place] for place in np.flatnonzero(counts == 0)]
     if unused:
-        findings.append(_some(name, "warning", "categories without any object", unused))
+        findings.append(some("warning", f"{name}: categories without any object", unused))
     used = counts[counts > 0]
     if len(used) and used.max() >= _UNBALANCED * used.min():
         findings.append(
@@ -254,14 +232,15 @@ def _facts(
     )
     without = [data.paths[number] for number in np.flatnonzero(data.counts == 0)]
     if without:
-        yield _some(name, "note", "images without objects, kept as examples of background", without)
+        yield some(
+            "note", f"{name}: images without objects, kept as examples of background", without
+        )
     most = params.parser.max_num_instances
     over = np.flatnonzero(data.counts > most)
     if len(over):
-        yield _some(
-            name,
+        yield some(
             "warning",
-            f"images with more objects than parser.max_num_instances={most}, up to "
+            f"{name}: images with more objects than parser.max_num_instances={most}, up to "
             f"{data.counts.max()}; training leaves the others out",
             [f"{data.paths[number]}: {data.counts[number]}" for number in over],
         )
@@ -300,7 +279,3 @@ def _size_facts(name: str, data: DetectionSet, task: configs.DetectionTask) -> I
             "pixels in the model's input: a larger task.model.input_size would show them",
             count=small,
         )
-
-
-def _some(name: str, level: Level, what: str, where: Sequence[str]) -> Finding:
-    return Finding(level, f"{name}: {what}: {len(where)}", tuple(where[:_KEPT]), len(where))

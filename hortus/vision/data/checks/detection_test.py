@@ -96,8 +96,8 @@ def test_broken_and_copied_images_are_found(coco, tmp_path):
     assert "error: train_data: images that cannot be read: 1" in texts
     assert "warning: train_data: images that are there more than once: 1" in texts
     # Images 1 and 3 are in both, 2 was replaced, 0 cannot be read.
-    assert "validation_data: images that are in train_data too" in texts
-    assert "(50.0%): 2" in texts
+    assert "images of validation_data that are in train_data too" in texts
+    assert "(50.0% of validation_data): 2" in texts
 
 
 def test_classes_have_to_be_those_of_the_model_and_of_training(coco, tmp_path):

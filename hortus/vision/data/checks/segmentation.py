@@ -2,9 +2,7 @@
 
 import collections
 import dataclasses
-import hashlib
-import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,14 +10,18 @@ import numpy as np
 from hortus.vision.configs import semantic_segmentation as configs
 from hortus.vision.data import progress
 from hortus.vision.data.checks.findings import Finding
-from hortus.vision.data.raw_images import class_text, is_set
+from hortus.vision.data.checks.splits import (
+    copies_across,
+    named_splits,
+    no_data,
+    some,
+)
+from hortus.vision.data.raw_images import class_text, pixel_digest
 from hortus.vision.data.raw_masks import RawMask, RawMasks
 from hortus.vision.dataloaders import mask_files
 from hortus.vision.dataloaders.errors import DataError
 from hortus.vision.dataloaders.sources.factory import by_name
 
-_KEPT = 20
-"""Places that a finding names at most."""
 _UNBALANCED = 30
 """Pixels of the largest class over those of the smallest, from which on it is worth a warning."""
 _MUCH_IGNORED = 0.5
@@ -51,13 +53,10 @@ class _Split:
 
 def check(task_config: configs.SemanticSegmentationTask) -> Iterator[Finding]:
     """Reads all images and masks once and yields what is wrong, then facts."""
-    chosen = {"train_data": task_config.train_data, "validation_data": task_config.validation_data}
-    chosen = {name: params for name, params in chosen.items() if is_set(params)}
+    chosen = named_splits(task_config)
     if not chosen:
-        yield Finding(
-            "error",
-            "no data is named: set task.train_data.input_path, for instance to a folder `images` "
-            "beside a folder `masks`, and task.train_data.file_type=masks",
+        yield no_data(
+            "a folder `images` beside a folder `masks`, and task.train_data.file_type=masks"
         )
     splits = []
     for name, params in chosen.items():
@@ -70,8 +69,8 @@ def check(task_config: configs.SemanticSegmentationTask) -> Iterator[Finding]:
         yield from _faults(split, task_config)
         yield from _unused_masks(name, params)
         yield from _facts(split, task_config)
-    if len(splits) == 2:
-        yield from _copies_across(*splits)
+    places = {split.name: {key: at[0] for key, at in split.seen.items()} for split in splits}
+    yield from copies_across(places)
 
 
 def _read(name: str, params: configs.DataConfig, task: configs.SemanticSegmentationTask) -> _Split:
@@ -91,9 +90,7 @@ def _take_in(split: _Split, each: RawMask, task: configs.SemanticSegmentationTas
         split.unreadable.append(f"{each.where}: {each.problem}")
         return
     split.sizes.append(each.mask.shape)
-    digest = hashlib.blake2b(repr(each.pixels.shape).encode(), digest_size=16)
-    digest.update(np.ascontiguousarray(each.pixels).data)
-    split.seen.setdefault(digest.digest(), []).append(each.where)
+    split.seen.setdefault(pixel_digest(each.pixels), []).append(each.where)
     if task.losses.gt_is_matting_map:
         return
     numbers, counts = np.unique(each.mask, return_counts=True)
@@ -119,14 +116,14 @@ def _faults(split: _Split, task: configs.SemanticSegmentationTask) -> Iterator[F
     if split.damage:
         yield Finding("error", f"{name}: a file is damaged: {split.damage}")
     if split.unreadable:
-        yield _some("error", f"{name}: images with masks that cannot be used", split.unreadable)
+        yield some("error", f"{name}: images with masks that cannot be used", split.unreadable)
     known = [number for number in split.pixels if number != ignored]
     if not wanted:
         count = max(len(split.class_names), max(known, default=-1) + 1)
         yield Finding("error", f"{name}: set task.model.num_classes={count}; it is 0")
     elif split.outside:
         numbers = ", ".join(map(str, sorted(split.outside_numbers)[:12]))
-        yield _some(
+        yield some(
             "error",
             f"{name}: masks with numbers that are no class: {numbers}. The classes are 0 to "
             f"{wanted - 1}, and task.losses.ignore_label is {ignored}; images",
@@ -140,15 +137,15 @@ def _faults(split: _Split, task: configs.SemanticSegmentationTask) -> Iterator[F
             f"task.model.num_classes is {wanted}",
         )
     if split.empty:
-        yield _some("warning", f"{name}: images none of whose pixels count", split.empty)
+        yield some("warning", f"{name}: images none of whose pixels count", split.empty)
     missing = [number for number in range(wanted) if not split.pixels[number]]
     if missing and split.pixels:
         names = [class_text([number], split.class_names) for number in missing]
-        yield _some("warning", f"{name}: classes that no mask shows", names)
+        yield some("warning", f"{name}: classes that no mask shows", names)
     copies = [places for places in split.seen.values() if len(places) > 1]
     if copies:
         shown = [" = ".join(places) for places in copies]
-        yield _some("warning", f"{name}: images that are there more than once", shown)
+        yield some("warning", f"{name}: images that are there more than once", shown)
 
 
 def _unused_masks(name: str, params: configs.DataConfig) -> Iterator[Finding]:
@@ -159,24 +156,7 @@ def _unused_masks(name: str, params: configs.DataConfig) -> Iterator[Finding]:
     for key, path in by_name(params.input_path).items():
         unused = mask_files.unused_masks(path, mask_paths.get(key))
         if unused:
-            yield _some("warning", f"{name}: masks without an image", unused)
-
-
-def _copies_across(train: _Split, validation: _Split) -> Iterator[Finding]:
-    shared = [key for key in validation.seen if key in train.seen]
-    if shared:
-        shown = [f"{validation.seen[key][0]} = {train.seen[key][0]}" for key in shared]
-        yield _some(
-            "error",
-            f"images of {validation.name} that are in {train.name} too, so that the metrics say "
-            f"too much ({len(shared) / len(validation.seen):.1%} of {validation.name})",
-            shown,
-        )
-
-
-def _some(level: Any, what: str, where: Sequence[str]) -> Finding:
-    places = tuple(os.fspath(place) for place in where[:_KEPT])
-    return Finding(level, f"{what}: {len(where)}", places, len(where))
+            yield some("warning", f"{name}: masks without an image", unused)
 
 
 # ---- facts ----------------------------------------------------------------------------------

@@ -1,6 +1,5 @@
 """Detection data as records."""
 
-import logging
 import os
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -10,14 +9,19 @@ import tensorflow as tf
 
 from hortus.vision.configs import detection as configs
 from hortus.vision.data import progress
+from hortus.vision.data.records.features import (
+    bytes_feature,
+    float_feature,
+    format_feature,
+    int_feature,
+    leave_out,
+    serialize,
+)
 from hortus.vision.dataloaders import detection_input, preprocess
 from hortus.vision.dataloaders.attempts import reason_of
 from hortus.vision.dataloaders.dataset_info import DatasetInfo
-from hortus.vision.dataloaders.errors import DataError
 from hortus.vision.dataloaders.input_reader import InputReader
 from hortus.vision.dataloaders.sources.base import Shard
-
-_SIGNATURES = {b"\xff\xd8": "jpeg", b"\x89P": "png", b"BM": "bmp", b"GI": "gif"}
 
 
 def info(params: configs.DataConfig, task_config: configs.DetectionTask) -> DatasetInfo:
@@ -41,15 +45,9 @@ def examples(params: configs.DataConfig, task_config: configs.DetectionTask) -> 
                 size = preprocess.decode_image(example["image"]).shape[:2]
                 _check_size(example, size)
             except (tf.errors.OpError, ValueError) as error:
-                problem = f"{where}: {reason_of(error)}"
-                if not params.skip_bad_records:
-                    raise DataError(
-                        f"{problem}. `hortus data check` finds all such images; "
-                        "skip_bad_records=true leaves them out"
-                    ) from None
-                logging.getLogger(__name__).warning("left out %s", problem)
-                continue
-            yield _example(example, size, where, reader.info.class_names).SerializeToString()
+                leave_out(f"{where}: {reason_of(error)}", params.skip_bad_records)
+            else:
+                yield _example(example, size, where, reader.info.class_names)
 
 
 def _reader(params: configs.DataConfig, task_config: configs.DetectionTask) -> InputReader:
@@ -67,41 +65,29 @@ def _check_size(example: dict[str, Any], size: Sequence[int]) -> None:
 
 def _example(
     example: dict[str, Any], size: Sequence[int], where: str, class_names: tuple[str, ...]
-) -> tf.train.Example:
+) -> bytes:
     boxes, classes = example["groundtruth_boxes"], example["groundtruth_classes"]
     areas = example["groundtruth_area"]
     sides = (boxes[:, 2:] - boxes[:, :2]) * size
     areas = np.where(areas < 0, sides[:, 0] * sides[:, 1], areas)
-    features: dict[str, tf.train.Feature] = {
-        "image/encoded": _bytes([example["image"]]),
-        "image/format": _bytes([_SIGNATURES.get(example["image"][:2], "").encode()]),
-        "image/filename": _bytes([os.path.basename(where).encode()]),
-        "image/source_id": _bytes([str(int(example["source_id"])).encode()]),
-        "image/height": _integers([size[0]]),
-        "image/width": _integers([size[1]]),
-        "image/object/class/label": _integers(classes),
-        "image/object/area": _floats(areas),
-        "image/object/is_crowd": _integers(example["groundtruth_is_crowd"]),
+    features = {
+        "image/encoded": bytes_feature(example["image"]),
+        "image/format": format_feature(example["image"]),
+        "image/filename": bytes_feature(os.path.basename(where).encode()),
+        "image/source_id": bytes_feature(str(int(example["source_id"])).encode()),
+        "image/height": int_feature(size[0]),
+        "image/width": int_feature(size[1]),
+        "image/object/class/label": int_feature(*classes),
+        "image/object/area": float_feature(areas),
+        "image/object/is_crowd": int_feature(*example["groundtruth_is_crowd"]),
     }
     for column, edge in enumerate(("ymin", "xmin", "ymax", "xmax")):
-        features[f"image/object/bbox/{edge}"] = _floats(boxes[:, column])
+        features[f"image/object/bbox/{edge}"] = float_feature(boxes[:, column])
     if np.any(example["groundtruth_is_difficult"]):
-        features["image/object/difficult"] = _integers(example["groundtruth_is_difficult"])
+        features["image/object/difficult"] = int_feature(*example["groundtruth_is_difficult"])
     if class_names:
         names = [class_names[number - 1].encode() for number in classes]
-        features["image/object/class/text"] = _bytes(names)
+        features["image/object/class/text"] = bytes_feature(*names)
     for name, values in example.get("groundtruth_attributes", {}).items():
-        features[f"image/object/attribute/{name}"] = _integers(values[:, 0])
-    return tf.train.Example(features=tf.train.Features(feature=features))
-
-
-def _bytes(values: Sequence[bytes]) -> tf.train.Feature:
-    return tf.train.Feature(bytes_list=tf.train.BytesList(value=values))
-
-
-def _integers(values: Any) -> tf.train.Feature:
-    return tf.train.Feature(int64_list=tf.train.Int64List(value=[int(each) for each in values]))
-
-
-def _floats(values: Any) -> tf.train.Feature:
-    return tf.train.Feature(float_list=tf.train.FloatList(value=values))
+        features[f"image/object/attribute/{name}"] = int_feature(*values[:, 0])
+    return serialize(features)
