@@ -1,10 +1,12 @@
 """Contestants that take turns, each in a process of its own, and the table of their medians.
 
-A benchmark defines `measure(job) -> {name: number}` and calls `main(measure, ...)`; a job is a dict
-that JSON can hold. On a busy machine turns treat all contestants alike, so that ratios are fair
-where absolute numbers are not.
+A benchmark runs itself with `--job JOB`, a dict as JSON, for each contestant, and prints `{name:
+number}` there. On a busy machine turns treat all contestants alike, so that ratios are fair where
+absolute numbers are not.
 """
 
+import argparse
+import dataclasses
 import json
 import os
 import statistics
@@ -16,8 +18,70 @@ from typing import Any, Optional
 Job = dict[str, Any]
 Numbers = dict[str, float]
 
+PEERS: dict[str, dict[str, str]] = {
+    "tf-models-official": {},
+    "tf-models-official, oneDNN on": {"TF_ENABLE_ONEDNN_OPTS": "1"},
+}
+"""The environments of the peer: as its users get it, and with the kernels that hortus switches on.
 
-def run(script: str, job: Job, python: str = sys.executable, **environment: str) -> Numbers:
+TensorFlow itself leaves them off on CPUs without AVX-512.
+"""
+
+
+@dataclasses.dataclass
+class Contestant:
+    """One row of a table: what it adds to the job, and where it runs."""
+
+    job: Job
+    python: str = sys.executable
+    environment: dict[str, str] = dataclasses.field(default_factory=dict)
+
+
+def parser(description: Optional[str]) -> argparse.ArgumentParser:
+    """The options that benchmarks have in common."""
+    made = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawTextHelpFormatter
+    )
+    made.add_argument("--peer", help="interpreter that has tf-models-official")
+    made.add_argument("--rounds", type=int, default=3)
+    made.add_argument("--job", type=json.loads, help=argparse.SUPPRESS)
+    return made
+
+
+def ours(jax: bool) -> dict[str, Contestant]:
+    """Hortus on TensorFlow, and on JAX if wanted."""
+    engines = {"hortus": "tensorflow", **({"hortus on JAX": "jax"} if jax else {})}
+    return {
+        name: Contestant({"who": "hortus"}, environment={"KERAS_BACKEND": engine})
+        for name, engine in engines.items()
+    }
+
+
+def peers(python: Optional[str]) -> dict[str, Contestant]:
+    """tf-models-official in its environments; none without an interpreter that has it."""
+    if not python:
+        return {}
+    return {
+        name: Contestant({"who": "peer"}, python, environment)
+        for name, environment in PEERS.items()
+    }
+
+
+def play(
+    script: str, contestants: Mapping[str, Contestant], job: Job, rounds: int
+) -> dict[str, Numbers]:
+    """The medians of each contestant's numbers, after some rounds of turns."""
+    results: dict[str, list[Numbers]] = {name: [] for name in contestants}
+    for _ in range(rounds):
+        for name, contestant in contestants.items():
+            numbers = run(
+                script, {**job, **contestant.job}, contestant.python, **contestant.environment
+            )
+            results[name].append(numbers)
+    return {name: medians(numbers) for name, numbers in results.items()}
+
+
+def run(script: str, job: Job, python: str = sys.executable, **environment: str) -> Any:
     """What `script --job JOB` prints as its last line, in a process of its own."""
     result = subprocess.run(
         [python, script, "--job", json.dumps(job)],

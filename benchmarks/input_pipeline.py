@@ -9,17 +9,15 @@ takes its turn in each round, so that a busy machine treats all alike; the table
 CPU time per image depends least on what else the machine does.
 """
 
-import argparse
 import json
 import os
 import pathlib
-import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from typing import Any
+
+import contest
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
@@ -126,99 +124,42 @@ def measure(job: dict[str, Any]) -> dict[str, float]:
     return {"first": first, "rate": count / seconds, "cpu": cpu / count * 1000}
 
 
-def run(job: dict[str, Any], python: str) -> dict[str, float]:
-    """`measure` in a process of its own."""
-    command = [python, __file__, "--job", json.dumps(job)]
-    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "-1"}
-    result = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
-    if result.returncode:
-        sys.exit(f"{job['who']} failed:\n{result.stderr[-3000:]}")
-    return json.loads(result.stdout.splitlines()[-1])
-
-
 def main() -> None:
-    """Prints the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("--peer", help="interpreter that has tf-models-official")
-    parser.add_argument("--rounds", type=int, default=3)
+    """Prints a table for each augmentation."""
+    parser = contest.parser(__doc__)
     parser.add_argument("--images", type=int, default=400)
     parser.add_argument("--size", type=int, default=224)
     parser.add_argument("--seconds", type=float, default=6.0, help="of each measurement")
-    parser.add_argument("--job", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.job:
-        print(json.dumps(measure(json.loads(arguments.job))))
+        print(json.dumps(measure(arguments.job)))
         return
-
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         write_data(folder, arguments.images)
         records = {"file_type": "tfrecord", "input_path": str(folder / "train-*.tfrecord")}
         files = {"file_type": "folder", "input_path": str(folder / "images")}
         contestants = {
-            "hortus, TFRecord": (sys.executable, {"who": "hortus", **records}),
-            "hortus, folder": (sys.executable, {"who": "hortus", **files}),
+            "hortus, TFRecord": contest.Contestant({"who": "hortus", **records}),
+            "hortus, folder": contest.Contestant({"who": "hortus", **files}),
         }
         if arguments.peer:
-            contestants["tf-models-official, TFRecord"] = (
-                arguments.peer,
-                {"who": "peer", **records},
+            contestants["tf-models-official, TFRecord"] = contest.Contestant(
+                {"who": "peer", **records}, arguments.peer
             )
-        results: dict[tuple[str, str], list[dict[str, float]]] = {}
-        for _ in range(arguments.rounds):
-            for augmentation, aug_type in _AUGMENTATIONS.items():
-                for contestant, (python, job) in contestants.items():
-                    job = {
-                        **job,
-                        "aug_type": aug_type,
-                        "size": arguments.size,
-                        "seconds": arguments.seconds,
-                    }
-                    results.setdefault((augmentation, contestant), []).append(run(job, python))
-    report(results, arguments)
-
-
-def report(results: dict[tuple[str, str], list[dict[str, float]]], arguments: Any) -> None:
-    """Prints medians, and each contestant's ratio to the first."""
-    from rich import console, table
-
-    title = (
-        f"{arguments.images} JPEG images of 500 x 375 -> {arguments.size} px, batches of "
-        f"{_BATCH_SIZE}, {os.cpu_count()} CPUs, median of {arguments.rounds} rounds"
-    )
-    shown = table.Table(title=title)
-    headings = (
-        "pipeline",
-        "images/s",
-        "ratio",
-        "CPU ms/image",
-        "ratio",
-        "first batch, s",
-        "rounds",
-    )
-    for heading in headings:
-        shown.add_column(heading, justify="left" if heading == "pipeline" else "right")
-    for augmentation in _AUGMENTATIONS:
-        shown.add_row(augmentation, style="bold")
-        base = cpu_base = 0.0
-        for (which, contestant), rounds in results.items():
-            if which != augmentation:
-                continue
-            rate = statistics.median(each["rate"] for each in rounds)
-            cpu = statistics.median(each["cpu"] for each in rounds)
-            base, cpu_base = base or rate, cpu_base or cpu
-            shown.add_row(
-                f"  {contestant}",
-                f"{rate:.0f}",
-                f"{rate / base:.2f}",
-                f"{cpu:.2f}",
-                f"{cpu / cpu_base:.2f}",
-                f"{statistics.median(each['first'] for each in rounds):.1f}",
-                " ".join(f"{each['rate']:.0f}" for each in rounds),
+        for augmentation, aug_type in _AUGMENTATIONS.items():
+            job = {"aug_type": aug_type, "size": arguments.size, "seconds": arguments.seconds}
+            contest.show(
+                f"{augmentation}: JPEG of 500 x 375 to {arguments.size} px, {os.cpu_count()} CPUs, "
+                f"medians of {arguments.rounds} rounds",
+                contest.play(__file__, contestants, job, arguments.rounds),
+                base="hortus, TFRecord",
+                units={
+                    "rate": ("images/s", 1.0),
+                    "cpu": ("CPU ms/image", 1.0),
+                    "first": ("first batch, s", 1.0),
+                },
             )
-    console.Console(width=110).print(shown)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ an interpreter that has tf-models-official: its trainer runs the same task. Then
 command to the end of its first step, of ResNet-50, hortus against the peer.
 """
 
-import argparse
 import json
 import os
 import pathlib
@@ -26,8 +25,9 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 _FEATURES, _BATCH, _LEARNING_RATE = 4, 8, 0.01
 _STEPS_PER_LOOP = (1, 10, 100)
-_STEPS = 1000
+_STEPS = 400
 """Steps of one turn."""
+_TURNS = 15
 
 
 def arrays() -> tuple[Any, Any]:
@@ -228,20 +228,22 @@ _LOOPS = {
 }
 
 
-def measure(job: dict[str, Any]) -> dict[str, float]:
-    """Seconds per step of a loop, by steps per loop."""
-    seconds = {}
+def measure(job: dict[str, Any]) -> dict[str, dict[str, float]]:
+    """Seconds per step of loops that take turns, by loop and steps per loop."""
+    seconds: dict[str, dict[str, float]] = {loop: {} for loop in job["loops"]}
     for steps_per_loop in _STEPS_PER_LOOP:
-        run = _LOOPS[job["loop"]](steps_per_loop)
-        calls = 1 if job["loop"] == "model.fit" else _STEPS // steps_per_loop
-        run()
-        times = []
-        for _ in range(5):
-            begin = time.perf_counter()
-            for _ in range(calls):
-                run()
-            times.append((time.perf_counter() - begin) / _STEPS)
-        seconds[str(steps_per_loop)] = statistics.median(times)
+        runs = {loop: _LOOPS[loop](steps_per_loop) for loop in job["loops"]}
+        times: dict[str, list[float]] = {loop: [] for loop in runs}
+        for turn in range(_TURNS + 1):
+            for loop, run in runs.items():
+                calls = 1 if loop == "model.fit" else _STEPS // steps_per_loop
+                begin = time.perf_counter()
+                for _ in range(calls):
+                    run()
+                if turn:  # the first one is for tracing and warming up
+                    times[loop].append((time.perf_counter() - begin) / _STEPS)
+        for loop, values in times.items():
+            seconds[loop][str(steps_per_loop)] = statistics.median(values)
     return seconds
 
 
@@ -324,34 +326,23 @@ def compare_start_up(peer: str, rounds: int) -> None:
 
 def main() -> None:
     """Prints the tables."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("--peer", help="interpreter that has tf-models-official")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--job", help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
+    arguments = contest.parser(__doc__).parse_args()
     if arguments.job:
-        print(json.dumps(measure(json.loads(arguments.job))))
+        print(json.dumps(measure(arguments.job)))
         return
-    groups = {
-        "tensorflow": ["tf.function by hand", "hortus", "model.fit"],
-        "jax": ["jitted step by hand", "hortus", "model.fit"],
-    }
-    if arguments.peer:
-        groups["tensorflow"].append("tf-models-official")
-    for backend, loops in groups.items():
-        results: dict[str, list[dict[str, float]]] = {name: [] for name in loops}
-        for _ in range(arguments.rounds):
-            for name in loops:
-                is_peer = name == "tf-models-official"
-                python = arguments.peer if is_peer else sys.executable
-                numbers = contest.run(__file__, {"loop": name}, python, KERAS_BACKEND=backend)
-                results[name].append(numbers)
+    by_hand = {"tensorflow": "tf.function by hand", "jax": "jitted step by hand"}
+    for engine, base in by_hand.items():
+        # Loops of one engine share a process: between two, times differ more than between loops.
+        job = {"loops": [base, "hortus", "model.fit"]}
+        rounds = [contest.run(__file__, job, KERAS_BACKEND=engine) for _ in range(arguments.rounds)]
+        rows = {loop: contest.medians([each[loop] for each in rounds]) for loop in rounds[0]}
+        if arguments.peer and engine == "tensorflow":
+            rows |= contest.run(__file__, {"loops": ["tf-models-official"]}, arguments.peer)
         contest.show(
-            f"Microseconds per step on {backend}, by steps per loop",
-            {name: contest.medians(rounds) for name, rounds in results.items()},
-            base=loops[0],
+            f"Microseconds per step on {engine}, by steps per loop, medians of {arguments.rounds} "
+            f"times {_TURNS} turns",
+            rows,
+            base=base,
             units={str(steps): (f"{steps} per loop", 1e6) for steps in _STEPS_PER_LOOP},
         )
     if arguments.peer:

@@ -6,30 +6,27 @@
 `--peer` is an interpreter that has tf-models-official. ResNet-50-FPN, 91 classes. Input is made up,
 so that only the step counts: forward, backward, SGD with momentum, all through each side's own
 trainer, 5 steps per loop. The peer labels anchors in its input pipeline, which is not counted;
-hortus does so in the step, which is. The peer runs twice: as its users get it, and without oneDNN,
-as TensorFlow comes on CPUs without AVX-512.
+hortus does so in the step, which is. The peer runs twice: as its users get it, and with oneDNN
+switched on by hand, which TensorFlow leaves off on CPUs without AVX-512 and hortus switches on.
 
 NMS is what follows the head outside of training: boxes and scores of 5 levels of images of 640
 pixels, 76,725 anchors and 90 classes each, to 100 detections. "sure" scores are those of a trained
 model, of which a few thousand count; "unsure" ones those of a model that has just begun.
 """
 
-import argparse
 import json
 import os
-import resource
 import statistics
-import sys
 import time
 from collections.abc import Callable
 from typing import Any
 
 import contest
+import trainers
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
-_STEPS = 5
-"""Steps per call."""
+_EXPERIMENT = "retinanet_resnetfpn_coco"
 _CLASSES = 91
 _NMS_SIZE = 640
 _OBJECTS = 20
@@ -39,7 +36,7 @@ _LOGITS = {"sure": -8.0, "unsure": -6.0}
 
 
 def overrides(job: dict[str, Any]) -> dict[str, Any]:
-    """The experiment `retinanet_resnetfpn_coco`, alike for hortus and the peer."""
+    """What differs from the experiment, alike for hortus and the peer."""
     return {
         "runtime": {
             "distribution_strategy": "one_device",
@@ -78,40 +75,25 @@ def objects(job: dict[str, Any]) -> tuple[Any, Any, Any]:
     return images, boxes.astype("float32"), classes.astype("int32")
 
 
-def hortus_train(job: dict[str, Any]) -> Callable[[], Any]:
-    """The trainer of hortus."""
+def again(batch: Any) -> Any:
+    """A dataset that gives the batch without end."""
     import tensorflow as tf
 
-    from hortus.core import base_trainer, distribute_utils, exp_factory, task_factory
-    from hortus.vision import registry_imports
+    return tf.data.Dataset.from_tensors(batch).repeat().prefetch(2)
 
-    registry_imports.load_tasks()
-    config = exp_factory.get_exp_config("retinanet_resnetfpn_coco")
-    config.override(overrides(job))
+
+def hortus_train(job: dict[str, Any]) -> Callable[[], Any]:
+    """The trainer of hortus."""
     images, boxes, classes = objects(job)
     batch = (images, {"boxes": boxes, "classes": classes})
-    with distribute_utils.get_distribution_strategy("one_device").scope():
-        task = task_factory.get_task(config.task)
-        trainer = base_trainer.Trainer(
-            config,
-            task,
-            task.build_model(),
-            task.create_optimizer(config.trainer.optimizer_config),
-            evaluate=False,
-            train_dataset=tf.data.Dataset.from_tensors(batch).repeat().prefetch(2),
-        )
-    return lambda: trainer.train(_STEPS)
+    return trainers.hortus(_EXPERIMENT, overrides(job), again(batch))
 
 
 def peer_train(job: dict[str, Any]) -> Callable[[], Any]:
-    """The trainer of tf-models-official."""
+    """The trainer of tf-models-official, with anchors labelled beforehand."""
     import tensorflow as tf
-    from official.core import base_trainer, exp_factory, task_factory
-    from official.vision import registry_imports  # noqa: F401
     from official.vision.ops import anchor
 
-    config = exp_factory.get_exp_config("retinanet_resnetfpn_coco")
-    config.override(overrides(job))
     images, boxes, classes = objects(job)
     sizes = anchor.build_anchor_generator(3, 7, 3, [0.5, 1.0, 2.0], 4.0)
     anchors = sizes(image_size=(job["size"], job["size"]))
@@ -128,18 +110,7 @@ def peer_train(job: dict[str, Any]) -> Callable[[], Any]:
     names = ("cls_targets", "box_targets", "attribute_targets", "cls_weights", "box_weights")
     labels = dict(zip(names, stacked, strict=True))
     del labels["attribute_targets"]
-    with tf.distribute.OneDeviceStrategy("cpu:0").scope():
-        task = task_factory.get_task(config.task)
-        trainer = base_trainer.Trainer(
-            config,
-            task,
-            task.build_model(),
-            task.create_optimizer(config.trainer.optimizer_config),
-            train=True,
-            evaluate=False,
-            train_dataset=tf.data.Dataset.from_tensors((images, labels)).repeat().prefetch(2),
-        )
-    return lambda: trainer.train(tf.constant(_STEPS))
+    return trainers.peer(_EXPERIMENT, overrides(job), again((images, labels)))
 
 
 def raw_outputs(job: dict[str, Any]) -> tuple[Any, Any]:
@@ -213,82 +184,66 @@ def peer_nms(job: dict[str, Any]) -> Callable[[], Any]:
     return lambda: run(*values)["num_detections"].numpy()
 
 
-_CONTESTANTS = {
+_MAKERS = {
     "train": {"hortus": hortus_train, "peer": peer_train},
     "nms": {"hortus": hortus_nms, "peer": peer_nms},
 }
 
 
 def measure(job: dict[str, Any]) -> dict[str, float]:
-    """Seconds per step, and the highest memory of the process."""
-    run = _CONTESTANTS[job["part"]][job["who"]](job)
-    per_call = _STEPS if job["part"] == "train" else 1
+    """What `trainers.measure` gives; of NMS, seconds per call."""
+    trainers.load_libraries(job["who"])
+    make = _MAKERS[job["part"]][job["who"]]
+    if job["part"] == "train":
+        return trainers.measure(lambda: make(job), job["calls"])
+    run = make(job)
     run()
     run()
     times = []
     for _ in range(job["calls"]):
         begin = time.perf_counter()
         run()
-        times.append((time.perf_counter() - begin) / per_call)
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    return {"seconds": statistics.median(times), "memory": memory}
+        times.append(time.perf_counter() - begin)
+    return {"seconds": statistics.median(times)}
 
 
 def main() -> None:
     """Prints a table per part."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("--peer", help="interpreter that has tf-models-official")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser = contest.parser(__doc__)
     parser.add_argument("--calls", type=int, default=3, help="of 5 steps, in each round")
     parser.add_argument("--batch", type=int, default=4)
     parser.add_argument("--size", type=int, default=256)
     parser.add_argument("--parts", default="train,nms")
     parser.add_argument("--jax", action="store_true", help="hortus on JAX too")
-    parser.add_argument("--job", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.job:
-        print(json.dumps(measure(json.loads(arguments.job))))
+        print(json.dumps(measure(arguments.job)))
         return
-    common = {"batch": arguments.batch, "size": arguments.size, "calls": arguments.calls}
-    contests = []
+    ours, peers = contest.ours(arguments.jax), contest.peers(arguments.peer)
+    job = {name: getattr(arguments, name) for name in ("batch", "size", "calls")}
+    where = f"{os.cpu_count()} CPUs, medians of {arguments.rounds} rounds"
     if "train" in arguments.parts:
-        title = f"a training step, batch {arguments.batch} at {arguments.size} px"
-        contests.append((title, {"part": "train"}, [""]))
-    if "nms" in arguments.parts:
-        for scores in _LOGITS:
-            title = f"NMS of {arguments.batch} images, {scores} scores"
-            contests.append((title, {"part": "nms", "scores": scores}, ["v2", "batched"]))
-    for title, settings, versions in contests:
-        rounds: dict[str, list[dict[str, float]]] = {}
-        for _ in range(arguments.rounds):
-            for name, (job, python, environment) in _entries(arguments, versions).items():
-                numbers = contest.run(
-                    __file__, {**common, **settings, **job}, python, **environment
-                )
-                rounds.setdefault(name, []).append(numbers)
         contest.show(
-            f"{title}, {os.cpu_count()} CPUs, medians of {arguments.rounds} rounds",
-            {name: contest.medians(numbers) for name, numbers in rounds.items()},
+            f"a training step, batch {arguments.batch} at {arguments.size} px, {where}",
+            contest.play(__file__, {**ours, **peers}, {"part": "train", **job}, arguments.rounds),
             base="hortus",
-            units={"seconds": ("ms", 1e3), "memory": ("peak memory, MB", 1e-6)},
+            units=trainers.UNITS,
         )
-
-
-def _entries(arguments: Any, versions: list[str]) -> dict[str, tuple[Any, str, dict[str, str]]]:
-    """Job, interpreter and environment of each contestant."""
-    ours = {"who": "hortus"}
-    found = {"hortus": (ours, sys.executable, {"KERAS_BACKEND": "tensorflow"})}
-    if arguments.jax:
-        found["hortus on JAX"] = (ours, sys.executable, {"KERAS_BACKEND": "jax"})
-    for version in versions if arguments.peer else ():
-        job = {"who": "peer", "version": version}
-        name = " ".join(["tf-models-official", version]).strip()
-        found[name] = (job, arguments.peer, {})
-        if not version:
-            found[f"{name}, no oneDNN"] = (job, arguments.peer, {"TF_ENABLE_ONEDNN_OPTS": "0"})
-    return found
+    if "nms" in arguments.parts:
+        versions = {
+            f"tf-models-official {version}": contest.Contestant(
+                {"who": "peer", "version": version}, arguments.peer
+            )
+            for version in (("v2", "batched") if arguments.peer else ())
+        }
+        for scores in _LOGITS:
+            part = {"part": "nms", "scores": scores, **job}
+            contest.show(
+                f"NMS of {arguments.batch} images, {scores} scores, {where}",
+                contest.play(__file__, {**ours, **versions}, part, arguments.rounds),
+                base="hortus",
+                units={"seconds": ("ms", 1e3)},
+            )
 
 
 if __name__ == "__main__":

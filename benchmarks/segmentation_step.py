@@ -11,22 +11,16 @@ off on CPUs without AVX-512 and hortus switches on. "first" is building the mode
 first step.
 """
 
-import argparse
 import json
 import os
-import statistics
-import sys
-import time
-from collections.abc import Callable
 from typing import Any
 
 import contest
+import trainers
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 _EXPERIMENT = "seg_resnetfpn_pascal"
-_STEPS = 5
-"""Steps per call."""
 _CLASSES = 21
 
 
@@ -66,105 +60,32 @@ def batches(job: dict[str, Any]) -> Any:
     return tf.data.Dataset.from_tensors((images, labels)).repeat().prefetch(2)
 
 
-def hortus_step(job: dict[str, Any]) -> Callable[[], Any]:
-    """The trainer of hortus."""
-    from hortus.core import base_trainer, distribute_utils, exp_factory, task_factory
-    from hortus.vision import registry_imports
-
-    registry_imports.load_tasks()
-    config = exp_factory.get_exp_config(_EXPERIMENT)
-    config.override(overrides(job))
-    with distribute_utils.get_distribution_strategy("one_device").scope():
-        task = task_factory.get_task(config.task)
-        trainer = base_trainer.Trainer(
-            config,
-            task,
-            task.build_model(),
-            task.create_optimizer(config.trainer.optimizer_config),
-            evaluate=False,
-            train_dataset=batches(job),
-        )
-    return lambda: trainer.train(_STEPS)
-
-
-def peer_step(job: dict[str, Any]) -> Callable[[], Any]:
-    """The trainer of tf-models-official."""
-    import tensorflow as tf
-    from official.core import base_trainer, exp_factory, task_factory
-    from official.vision import registry_imports  # noqa: F401
-
-    config = exp_factory.get_exp_config(_EXPERIMENT)
-    config.override(overrides(job))
-    with tf.distribute.OneDeviceStrategy("cpu:0").scope():
-        task = task_factory.get_task(config.task)
-        trainer = base_trainer.Trainer(
-            config,
-            task,
-            task.build_model(),
-            task.create_optimizer(config.trainer.optimizer_config),
-            train=True,
-            evaluate=False,
-            train_dataset=batches(job),
-        )
-    return lambda: trainer.train(tf.constant(_STEPS))
-
-
-_CONTESTANTS = {"hortus": hortus_step, "peer": peer_step}
-
-
 def measure(job: dict[str, Any]) -> dict[str, float]:
-    """Seconds of the first call, and per step of the next ones."""
-    import keras  # noqa: F401  (imports are not part of the time)
-    import tensorflow  # noqa: F401
-
-    begin = time.perf_counter()
-    run = _CONTESTANTS[job["who"]](job)
-    run()
-    first = time.perf_counter() - begin
-    times = []
-    for _ in range(job["calls"]):
-        begin = time.perf_counter()
-        run()
-        times.append((time.perf_counter() - begin) / _STEPS)
-    step = statistics.median(times)
-    return {"step": step, "first": first - _STEPS * step}
+    """What `trainers.measure` gives, for hortus or the peer."""
+    trainers.load_libraries(job["who"])
+    train = {"hortus": trainers.hortus, "peer": trainers.peer}[job["who"]]
+    return trainers.measure(lambda: train(_EXPERIMENT, overrides(job), batches(job)), job["calls"])
 
 
 def main() -> None:
     """Prints the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("--peer", help="interpreter that has tf-models-official")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser = contest.parser(__doc__)
     parser.add_argument("--calls", type=int, default=3, help="of 5 steps, in each round")
     parser.add_argument("--batch", type=int, default=4)
     parser.add_argument("--size", type=int, default=256)
     parser.add_argument("--jax", action="store_true", help="hortus on JAX too")
-    parser.add_argument("--job", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.job:
-        print(json.dumps(measure(json.loads(arguments.job))))
+        print(json.dumps(measure(arguments.job)))
         return
-    contestants = {"hortus": ("hortus", sys.executable, {"KERAS_BACKEND": "tensorflow"})}
-    if arguments.jax:
-        contestants["hortus on JAX"] = ("hortus", sys.executable, {"KERAS_BACKEND": "jax"})
-    if arguments.peer:
-        contestants["tf-models-official"] = ("peer", arguments.peer, {})
-        with_onednn = {"TF_ENABLE_ONEDNN_OPTS": "1"}
-        contestants["tf-models-official, oneDNN"] = ("peer", arguments.peer, with_onednn)
-    rounds: dict[str, list[dict[str, float]]] = {}
-    settings = {name: getattr(arguments, name) for name in ("batch", "size", "calls")}
-    for _ in range(arguments.rounds):
-        for name, (who, python, environment) in contestants.items():
-            numbers = contest.run(__file__, {"who": who, **settings}, python, **environment)
-            rounds.setdefault(name, []).append(numbers)
+    job = {name: getattr(arguments, name) for name in ("batch", "size", "calls")}
+    contestants = {**contest.ours(arguments.jax), **contest.peers(arguments.peer)}
     contest.show(
         f"{_EXPERIMENT}, batch {arguments.batch} at {arguments.size} px, {os.cpu_count()} CPUs, "
         f"medians of {arguments.rounds} rounds",
-        {name: contest.medians(numbers) for name, numbers in rounds.items()},
+        contest.play(__file__, contestants, job, arguments.rounds),
         base="hortus",
-        units={"step": ("ms/step", 1e3), "first": ("first, s", 1.0)},
+        units=trainers.UNITS,
     )
 
 

@@ -7,25 +7,20 @@
 so that only the step counts: forward, backward, SGD with momentum, the loss and accuracy metrics
 that each trainer keeps. hortus and the peer run through their own trainers, 5 steps per loop;
 PyTorch in channels_last, which is its fastest layout. The peer runs twice: as its users get it, and
-without oneDNN, as TensorFlow comes on CPUs without AVX-512. "first" is building the model and
-tracing the first step.
+with oneDNN switched on by hand, which TensorFlow leaves off on CPUs without AVX-512 and hortus
+switches on. "first" is building the model and tracing the first step.
 """
 
-import argparse
 import json
 import os
-import statistics
-import sys
-import time
 from collections.abc import Callable
 from typing import Any
 
 import contest
+import trainers
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
-_STEPS = 5
-"""Steps per call."""
 _BACKBONES = {
     "resnet50": {"type": "resnet", "resnet": {"model_id": 50}},
     "mobilenet_v2": {"type": "mobilenet", "mobilenet": {"model_id": "MobileNetV2"}},
@@ -67,49 +62,6 @@ def batches(job: dict[str, Any]) -> Any:
     return tf.data.Dataset.from_tensors((images, labels)).repeat().prefetch(2)
 
 
-def hortus_step(job: dict[str, Any]) -> Callable[[], Any]:
-    """The trainer of hortus."""
-    from hortus.core import base_trainer, distribute_utils, exp_factory, task_factory
-    from hortus.vision import registry_imports
-
-    registry_imports.load_tasks()
-    config = exp_factory.get_exp_config("image_classification")
-    config.override(overrides(job))
-    with distribute_utils.get_distribution_strategy("one_device").scope():
-        task = task_factory.get_task(config.task)
-        trainer = base_trainer.Trainer(
-            config,
-            task,
-            task.build_model(),
-            task.create_optimizer(config.trainer.optimizer_config),
-            evaluate=False,
-            train_dataset=batches(job),
-        )
-    return lambda: trainer.train(_STEPS)
-
-
-def peer_step(job: dict[str, Any]) -> Callable[[], Any]:
-    """The trainer of tf-models-official."""
-    import tensorflow as tf
-    from official.core import base_trainer, exp_factory, task_factory
-    from official.vision import registry_imports  # noqa: F401
-
-    config = exp_factory.get_exp_config("image_classification")
-    config.override(overrides(job))
-    with tf.distribute.OneDeviceStrategy("cpu:0").scope():
-        task = task_factory.get_task(config.task)
-        trainer = base_trainer.Trainer(
-            config,
-            task,
-            task.build_model(),
-            task.create_optimizer(config.trainer.optimizer_config),
-            train=True,
-            evaluate=False,
-            train_dataset=batches(job),
-        )
-    return lambda: trainer.train(tf.constant(_STEPS))
-
-
 def torch_step(job: dict[str, Any]) -> Callable[[], Any]:
     """A plain loop in PyTorch."""
     import torch
@@ -124,7 +76,7 @@ def torch_step(job: dict[str, Any]) -> Callable[[], Any]:
     loss_of = torch.nn.CrossEntropyLoss()
 
     def run() -> None:
-        for _ in range(_STEPS):
+        for _ in range(trainers.STEPS):
             optimizer.zero_grad(set_to_none=True)
             loss = loss_of(model(images), labels)
             loss.backward()
@@ -134,80 +86,41 @@ def torch_step(job: dict[str, Any]) -> Callable[[], Any]:
     return run
 
 
-_CONTESTANTS = {"hortus": hortus_step, "peer": peer_step, "torch": torch_step}
-
-
 def measure(job: dict[str, Any]) -> dict[str, float]:
-    """Seconds of the first call, and per step of the next ones."""
-    if job["who"] != "torch":
-        import keras  # noqa: F401  (imports are not part of the time)
-        import tensorflow  # noqa: F401
-    begin = time.perf_counter()
-    run = _CONTESTANTS[job["who"]](job)
-    run()
-    first = time.perf_counter() - begin
-    run()
-    times = []
-    for _ in range(job["calls"]):
-        begin = time.perf_counter()
-        run()
-        times.append((time.perf_counter() - begin) / _STEPS)
-    step = statistics.median(times)
-    return {"step": step, "first": first - _STEPS * step}
+    """What `trainers.measure` gives, for hortus, the peer or PyTorch."""
+    if job["who"] == "torch":
+        return trainers.measure(lambda: torch_step(job), job["calls"])
+    trainers.load_libraries(job["who"])
+    train = {"hortus": trainers.hortus, "peer": trainers.peer}[job["who"]]
+    return trainers.measure(
+        lambda: train("image_classification", overrides(job), batches(job)), job["calls"]
+    )
 
 
 def main() -> None:
     """Prints a table per model."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("--peer", help="interpreter that has tf-models-official")
+    parser = contest.parser(__doc__)
     parser.add_argument("--torch", help="interpreter that has PyTorch")
-    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--calls", type=int, default=4, help="of 5 steps, in each round")
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--size", type=int, default=128)
     parser.add_argument("--models", default=",".join(_BACKBONES))
     parser.add_argument("--jax", action="store_true", help="hortus on JAX too")
-    parser.add_argument("--job", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.job:
-        print(json.dumps(measure(json.loads(arguments.job))))
+        print(json.dumps(measure(arguments.job)))
         return
-    tensorflow = {"KERAS_BACKEND": "tensorflow"}
-    contestants = {"hortus": ("hortus", sys.executable, tensorflow)}
-    if arguments.jax:
-        contestants["hortus on JAX"] = ("hortus", sys.executable, {"KERAS_BACKEND": "jax"})
-    if arguments.peer:
-        contestants["tf-models-official"] = ("peer", arguments.peer, {})
-        contestants["tf-models-official, no oneDNN"] = (
-            "peer",
-            arguments.peer,
-            {"TF_ENABLE_ONEDNN_OPTS": "0"},
-        )
-    if arguments.torch:
-        contestants["PyTorch"] = ("torch", arguments.torch, {})
     for model in arguments.models.split(","):
-        rounds: dict[str, list[dict[str, float]]] = {}
-        for _ in range(arguments.rounds):
-            for name, (who, python, environment) in contestants.items():
-                if who == "torch" and model == "vit_ti":
-                    continue
-                job = {
-                    "who": who,
-                    "model": model,
-                    "batch": arguments.batch,
-                    "size": arguments.size,
-                    "calls": arguments.calls,
-                }
-                numbers = contest.run(__file__, job, python, **environment)
-                rounds.setdefault(name, []).append(numbers)
+        contestants = {**contest.ours(arguments.jax), **contest.peers(arguments.peer)}
+        if arguments.torch and model != "vit_ti":
+            contestants["PyTorch"] = contest.Contestant({"who": "torch"}, arguments.torch)
+        job = {name: getattr(arguments, name) for name in ("batch", "size", "calls")}
         contest.show(
             f"{model}, batch {arguments.batch} at {arguments.size} px, {os.cpu_count()} CPUs, "
             f"medians of {arguments.rounds} rounds",
-            {name: contest.medians(numbers) for name, numbers in rounds.items()},
+            contest.play(__file__, contestants, {"model": model, **job}, arguments.rounds),
             base="hortus",
-            units={"step": ("ms/step", 1e3), "first": ("first, s", 1.0)},
+            units=trainers.UNITS,
         )
 
 
