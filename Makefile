@@ -9,7 +9,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.10 p
 VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.setup-stamp
-EXTRAS ?= cpu,jax,dev
+EXTRAS ?= cpu,jax,dev,export
 JOBS ?= 2
 # For instance: make test TESTS='hortus/core -k registry'
 TESTS ?=
@@ -24,7 +24,7 @@ help:  ## show this
 setup: $(STAMP)  ## make .venv and install hortus with everything a developer needs
 
 # pip's own errors go to the terminal; of its progress only the downloads are shown.
-$(STAMP): pyproject.toml
+$(STAMP): pyproject.toml Makefile
 	@if [ -z "$(PYTHON)" ]; then echo "hortus needs Python 3.10 or newer: make PYTHON=/path/to/python3" >&2; exit 1; fi
 	@if [ ! -x $(BIN)/python ]; then echo "Making $(VENV) with $$($(PYTHON) --version)"; $(PYTHON) -m venv $(VENV); fi
 	@echo "Installing hortus[$(EXTRAS)] into $(VENV), a few minutes the first time"

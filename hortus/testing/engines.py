@@ -7,6 +7,8 @@ import sys
 from typing import Union
 
 _CHILD = "HORTUS_ENGINE_CHILD"
+_COMPILE_QUICKLY = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
+"""Tests compile much and run it once: what XLA's optimizations take, they never give back."""
 
 
 def run_under_engine(
@@ -41,6 +43,8 @@ def run_under_engine(
         command = ["-c", target]
     environment = {"TF_CPP_MIN_LOG_LEVEL": "3", **os.environ}
     environment |= {"KERAS_BACKEND": engine, _CHILD: engine}
+    if engine == "jax" and "XLA_FLAGS" not in environment:
+        environment["XLA_FLAGS"] = _COMPILE_QUICKLY
     done = subprocess.run(
         [sys.executable, *command],
         env=environment,

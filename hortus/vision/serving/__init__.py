@@ -12,7 +12,6 @@ import importlib
 from typing import Any
 
 from hortus import engine
-from hortus.engine import environment
 
 _WHERE = {
     "Predictor": "predictor",
@@ -29,7 +28,6 @@ __all__ = ["Predictor", "Run", "export_run", "find_images", "load_run", "read_im
 def __getattr__(name: str) -> Any:
     if name not in _WHERE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    environment.prepare()
     engine.load()
     return getattr(importlib.import_module(f"{__name__}.{_WHERE[name]}"), name)
 

@@ -92,15 +92,25 @@ def test_a_missing_package_says_what_to_install():
         Format("onnx", ".onnx", ("no_such_package",)).require()
 
 
+@pytest.mark.parametrize(
+    ("task", "data"),
+    [("classifier", "pictures"), ("detector", "scenes"), ("segmenter", "scenes")],
+)
 @pytest.mark.parametrize("form", ["onnx", "litert", "openvino"])
-def test_other_formats_hold_a_classifier(form, classifier, tmp_path, pictures):
+def test_other_formats_hold_a_model(form, task, data, request, tmp_path):
     try:
         FORMATS[form].require()
     except ExportError as error:
         pytest.skip(str(error))
-    export = export_run(str(classifier), form, str(tmp_path / "model"))
-    assert export.parity.largest <= 1e-4 and export.path.endswith(FORMATS[form].ending)
-    assert len(Predictor.load(export.path).predict(pictures / "val")) == 8
+    run, folder = request.getfixturevalue(task), request.getfixturevalue(data)
+    images = [str(folder / "val" if data == "pictures" else folder / "images" / "val")]
+    export = export_run(str(run), form, str(tmp_path / "model"), images=images)
+    assert export.parity.images == 4 and export.path.endswith(FORMATS[form].ending)
+    # The limit of an export: the same arithmetic in another order.
+    assert export.parity.largest <= 1e-4
+    found = Predictor.load(export.path).predict(images)
+    expected = Predictor.from_run(run).predict(images)
+    assert [len(each.to_dict()) for each in found] == [len(each.to_dict()) for each in expected]
 
 
 def test_a_description_that_is_missing_or_broken_is_told(tmp_path):

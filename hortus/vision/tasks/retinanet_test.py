@@ -342,7 +342,7 @@ def test_from_files_to_average_precision_on_tensorflow(coco, tmp_path, caplog):
         }
     )
     task = retinanet.RetinaNetTask(config.task, logging_dir=str(tmp_path / "run"))
-    with caplog.at_level("INFO"):
+    with caplog.at_level("INFO", logger="absl"):
         _, logs = train_lib.run_experiment(
             distribute_utils.get_distribution_strategy("one_device"),
             task,
