@@ -175,10 +175,10 @@ def test_a_bomb_of_aliases_is_an_error_and_quick(kind):
         previous = f"*a{index - 1}"
         inner = f"[{previous}, {previous}]"
         text += f"a{index}: &a{index} " + (inner if kind == "list" else f"{{<<: {inner}}}") + "\n"
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(errors.ConfigError, match="more than 100000 values"):
         read(text)
-    assert time.perf_counter() - start < 20  # 2**40 values would take days
+    assert time.process_time() - start < 100  # 2**40 values would take days
 
 
 # ---- what is refused ------------------------------------------------------------------------
@@ -248,10 +248,10 @@ def test_a_key_is_a_word(text):
 @pytest.mark.parametrize("depth", [70, 300, 5_000, 200_000])
 @pytest.mark.parametrize("shape", ["[", "{a: ", "- "])
 def test_deep_nesting_is_an_error_and_quick(shape, depth):
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(errors.ConfigError, match="nested too deeply"):
         read("x: " + shape * depth if shape != "- " else shape * depth + "1")
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 30  # not with the square of the depth
 
 
 def test_nesting_that_a_config_may_have_is_fine():
