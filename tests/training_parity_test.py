@@ -16,6 +16,8 @@ import sys
 import numpy as np
 import pytest
 
+from hortus.testing.engines import child_environment
+
 CHILD = pathlib.Path(__file__).with_name("training_child.py")
 TOLERANCE = {"sgd": 1e-6, "sgd_clipped": 1e-6, "accumulation": 1e-6}
 OTHERS = 1e-5
@@ -32,13 +34,10 @@ def free_port() -> int:
         return server.getsockname()[1]
 
 
-def start(*arguments) -> subprocess.Popen:
-    environment = {"TF_CPP_MIN_LOG_LEVEL": "3", **os.environ}
-    for name in ("KERAS_BACKEND", "TF_CONFIG", "XLA_FLAGS"):
-        environment.pop(name, None)
+def start(path: pathlib.Path, engine: str, *arguments) -> subprocess.Popen:
     return subprocess.Popen(
-        [sys.executable, str(CHILD), *map(str, arguments)],
-        env=environment,
+        [sys.executable, str(CHILD), str(path), "--engine", engine, *map(str, arguments)],
+        env=child_environment(engine),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -59,10 +58,10 @@ def run_group(group: str, path: pathlib.Path) -> None:
     """Runs one engine on one and two devices, or on two hosts, and writes the results."""
     engine, kind = group.split("-")
     if kind != "hosts":
-        finish(start(path, "--engine", engine, "--devices", 2))
+        finish(start(path, engine, "--devices", 2))
         return
     hosts = ",".join(f"localhost:{free_port()}" for _ in range(2))
-    finish(*(start(path, "--engine", engine, "--hosts", hosts, "--index", i) for i in range(2)))
+    finish(*(start(path, engine, "--hosts", hosts, "--index", i) for i in range(2)))
 
 
 @pytest.fixture(scope="module")

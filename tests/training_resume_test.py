@@ -13,6 +13,8 @@ import time
 
 import pytest
 
+from hortus.testing.engines import child_environment
+
 CHILD = pathlib.Path(__file__).with_name("training_resume_child.py")
 STEPS = 40
 # As many as fit into the tests; training_resume_child.py does more on demand.
@@ -25,10 +27,9 @@ class Runs:
     """Starts runs in one folder each, and kills them."""
 
     def __init__(self, engine: str):
-        environment = {"TF_CPP_MIN_LOG_LEVEL": "3", **os.environ, "KERAS_BACKEND": engine}
         self.process = subprocess.Popen(
             [sys.executable, str(CHILD), "--engine", engine],
-            env=environment,
+            env=child_environment(engine),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

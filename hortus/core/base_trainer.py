@@ -11,9 +11,9 @@ from keras import ops
 from hortus import engine as engines
 from hortus.core import base_task, checkpoints, divergence
 from hortus.core import config_definitions as cfg
-from hortus.core.metrics import flat, plain, reset, result, to_float, with_old_names
+from hortus.core.metrics import LossMean, flat, plain, reset, result, to_float, with_old_names
 from hortus.engine import base as engine_base
-from hortus.engine import keras_private
+from hortus.engine import keras_private, kernels
 from hortus.engine.variables import find_variables, seed_states
 
 
@@ -88,7 +88,7 @@ class Trainer:
             self._diverge_seeds()
 
     def _own_metric(self, name: str) -> keras.metrics.Metric:
-        return with_old_names(keras.metrics.Mean(name=name))
+        return with_old_names(LossMean(name=name))
 
     def _build_metrics(self, training: bool) -> Any:
         with self.engine.metric_scope():
@@ -250,8 +250,8 @@ class Trainer:
             logs = self.engine.accumulate(run, inputs, self.optimizer, count)
             self._train_loss.update_state(logs[self.task.loss])
             # The sum is not finite from the first loss on that is not.
-            self._finite_steps.assign_add(ops.cast(ops.isfinite(self._train_loss.total), "int32"))
-            self._global_step.assign_add(1)
+            kernels.add_number(self._finite_steps, ops.isfinite(self._train_loss.total))
+            kernels.add_number(self._global_step, 1)
             return logs
 
         inputs = self.next_train_inputs(iterator)

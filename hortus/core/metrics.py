@@ -6,6 +6,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from hortus.engine import kernels
 from hortus.engine.variables import read, set_to_zero
 
 _SET_TO_ZERO = (
@@ -13,6 +14,18 @@ _SET_TO_ZERO = (
     keras.metrics.Mean.reset_state,
     keras.metrics.Sum.reset_state,
 )
+
+
+class LossMean(keras.metrics.Mean):
+    """The mean of a loss, a number per step: with fewer operations than Keras' mean of anything."""
+
+    def update_state(self, values: Any, sample_weight: Any = None) -> None:
+        """Counts one loss; with a weight, or losses of several examples, as Keras does."""
+        if sample_weight is not None or ops.ndim(values):
+            super().update_state(values, sample_weight)
+            return
+        kernels.add_number(self.total, values)
+        kernels.add_number(self.count, 1)
 
 
 def flat(*metrics: Any) -> list[Any]:

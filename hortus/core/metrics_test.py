@@ -51,3 +51,13 @@ def test_plain_has_numbers_for_scalars_and_arrays_for_the_rest():
     assert isinstance(plain["vector"][0], np.ndarray) and plain["vector"][0].tolist() == [1.0, 2.0]
     assert plain["text"] == "kept"
     assert metrics.to_float(logs["variable"]) == 3.0
+
+
+def test_a_mean_of_losses_equals_that_of_keras():
+    ours, keras_own = metrics.LossMean(), keras.metrics.Mean()
+    for metric in (ours, keras_own):
+        metric.update_state(2.0)
+        metric.update_state(ops.convert_to_tensor(4.0))
+        metric.update_state(6.0, sample_weight=2.0)
+        metric.update_state([1.0, 2.0])
+    assert metrics.result(ours) == metrics.result(keras_own) == 3.5

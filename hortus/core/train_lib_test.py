@@ -223,7 +223,9 @@ def test_the_sanity_check_is_not_on_record(run, tmp_path):
 def test_time_is_over(run, tmp_path, capsys):
     run("train", trainer={"max_time": 0.001, "train_steps": 10**6})
     assert "time of 0.001 seconds is over" in capsys.readouterr().err
-    assert len(list(tmp_path.glob("ckpt-*"))) == 2  # that of the beginning, and that of the end
+    steps = sorted(int(path.name.removeprefix("ckpt-")) for path in tmp_path.glob("ckpt-*"))
+    # That of the beginning, and that of the end if a step was done before the time was over.
+    assert steps[0] == 0 and len(steps) <= 2 and steps[-1] <= 2
 
 
 def test_early_stopping_ends_a_run_for_good(run, tmp_path, capsys):

@@ -8,6 +8,8 @@ from typing import Any
 
 import keras
 
+from hortus.engine import keras_private
+
 
 def fused_batch_norm(
     inputs: Any,
@@ -146,6 +148,17 @@ def momentum_step(
     return kernels.momentum_step(
         variable, velocity, gradient, learning_rate, momentum=momentum, nesterov=nesterov
     )
+
+
+def add_number(variable: Any, amount: Any) -> None:
+    """Adds to a variable that holds a number, in one operation where Keras takes three."""
+    amount = keras.ops.cast(amount, variable.dtype)
+    if keras.backend.backend() == "tensorflow" and keras_private.stateless_scope() is None:
+        from hortus.engine.tensorflow import kernels
+
+        if kernels.add_number(variable.value, amount):
+            return
+    variable.assign_add(amount)
 
 
 def separate_replicas() -> int:

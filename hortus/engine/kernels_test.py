@@ -102,3 +102,20 @@ def test_gradients_in_closed_form_are_those_of_differentiation(name):
     for one, other in zip(*results, strict=True):
         # float32 rounding of sums of 20 numbers.
         np.testing.assert_allclose(one, other, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("value", "amount", "expected"), [(1.5, 2, 3.5), (3, True, 4)], ids=["float32", "int32"]
+)
+def test_a_number_of_any_kind_is_added(request, value, amount, expected):
+    variable = keras.Variable(value, dtype=request.node.callspec.id)
+    kernels.add_number(variable, amount)
+    assert float(variable.value) == expected
+
+
+def test_in_a_stateless_scope_the_variable_itself_stays():
+    variable = keras.Variable(1.0)
+    with keras.StatelessScope():
+        kernels.add_number(variable, 2.0)
+        assert float(variable.value) == 3.0
+    assert float(variable.value) == 1.0

@@ -11,6 +11,12 @@ _COMPILE_QUICKLY = "--xla_backend_optimization_level=0 --xla_llvm_disable_expens
 """Tests compile much and run it once: what XLA's optimizations take, they never give back."""
 
 
+def child_environment(engine: str) -> dict[str, str]:
+    """The environment of a process that is to run on `engine`, for a test."""
+    environment = {"TF_CPP_MIN_LOG_LEVEL": "3", "XLA_FLAGS": _COMPILE_QUICKLY, **os.environ}
+    return environment | {"KERAS_BACKEND": engine}
+
+
 def run_under_engine(
     engine: str, target: Union[str, pathlib.Path], *, select: str = "", timeout: float = 300.0
 ) -> str:
@@ -41,13 +47,9 @@ def run_under_engine(
         command += [str(target), *(["-k", select] if select else [])]
     else:
         command = ["-c", target]
-    environment = {"TF_CPP_MIN_LOG_LEVEL": "3", **os.environ}
-    environment |= {"KERAS_BACKEND": engine, _CHILD: engine}
-    if engine == "jax" and "XLA_FLAGS" not in environment:
-        environment["XLA_FLAGS"] = _COMPILE_QUICKLY
     done = subprocess.run(
         [sys.executable, *command],
-        env=environment,
+        env=child_environment(engine) | {_CHILD: engine},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

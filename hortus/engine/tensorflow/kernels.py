@@ -145,6 +145,14 @@ def momentum_step(
     return True
 
 
+def add_number(variable: Any, amount: Any) -> bool:
+    """See `hortus.engine.kernels.add_number`; False for a variable of several replicas."""
+    if type(variable).__name__ != "ResourceVariable":
+        return False
+    variable.assign_add(amount, read_value=False)
+    return True
+
+
 def separate_replicas() -> int:
     """See `hortus.engine.kernels.separate_replicas`."""
     context = tf.distribute.get_replica_context()
