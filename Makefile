@@ -10,7 +10,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.setup-stamp
 EXTRAS ?= cpu,jax,dev,export
-JOBS ?= 2
+# More than a small machine's cores: many tests wait for a process that they start.
+JOBS ?= 3
 # For instance: make test TESTS='hortus/core -k registry'
 TESTS ?=
 
@@ -35,7 +36,7 @@ $(STAMP): pyproject.toml Makefile
 	@echo "Installed: try $(BIN)/hortus --help"
 
 test: setup  ## run the tests
-	@$(BIN)/python -m pytest -n $(JOBS) $(TESTS)
+	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(TESTS)
 
 lint: setup  ## check style, imports and types
 	@$(BIN)/ruff check .

@@ -10,6 +10,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 # A user's own settings must not reach the tests of the command line.
 for _name in ("HORTUS_IMPORT", "HORTUS_DEBUG"):
     os.environ.pop(_name, None)
+gc.set_threshold(100_000, 50, 50)  # tests make many objects, and most of them stay for a while
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -2,7 +2,7 @@
 
     python tests/training_child.py results.npz --engine jax --devices 2
 
-runs all cases on one and on two devices; with `--hosts` and `--index` it is one of several hosts.
+runs all cases on two devices; with `--hosts` and `--index` it is one of several hosts.
 Not a test itself: training_parity_test.py starts it and compares what it writes.
 """
 
@@ -221,21 +221,15 @@ def main() -> None:
     from hortus.core import distribute_utils
 
     if options.hosts:
-        wanted = {
-            "hosts": distribute_utils.get_distribution_strategy(
-                "multi_worker_mirrored",
-                worker_hosts=options.hosts,
-                task_index=options.index,
-            )
-        }
+        strategy = distribute_utils.get_distribution_strategy(
+            "multi_worker_mirrored", worker_hosts=options.hosts, task_index=options.index
+        )
+    elif options.devices > 1:
+        strategy = distribute_utils.get_distribution_strategy(
+            "mirrored", virtual_cpu_devices=options.devices
+        )
     else:
-        # The one of all devices first: TensorFlow wants no operation before it.
-        wanted = {
-            str(options.devices): distribute_utils.get_distribution_strategy(
-                "mirrored", virtual_cpu_devices=options.devices
-            ),
-            "1": distribute_utils.get_distribution_strategy("one_device"),
-        }
+        strategy = distribute_utils.get_distribution_strategy("one_device")
     results: dict[str, np.ndarray] = {}
     places = ["everywhere"]
     if not options.hosts:
@@ -249,11 +243,10 @@ def main() -> None:
     for count in (21, 17):
         runs[f"evaluation_{count}"] = functools.partial(evaluate, num_examples=count)
     runs["dropout_masks"] = divergence_of_dropout
-    for replicas, strategy in wanted.items():
-        for name, run in runs.items():
-            if not options.cases or name in options.cases.split(","):
-                for key, value in run(strategy).items():
-                    results[f"{replicas}/{name}/{key}"] = value
+    for name, run in runs.items():
+        if not options.cases or name in options.cases.split(","):
+            for key, value in run(strategy).items():
+                results[f"{name}/{key}"] = value
     if options.index <= 0:
         np.savez(options.output, **results)
 

@@ -55,10 +55,10 @@ def finish(*processes: subprocess.Popen) -> None:
 
 
 def run_group(group: str, path: pathlib.Path) -> None:
-    """Runs one engine on one and two devices, or on two hosts, and writes the results."""
+    """Runs one engine on one or two devices, or on two hosts, and writes the results."""
     engine, kind = group.split("-")
     if kind != "hosts":
-        finish(start(path, engine, "--devices", 2))
+        finish(start(path, engine, "--devices", kind))
         return
     hosts = ",".join(f"localhost:{free_port()}" for _ in range(2))
     finish(*(start(path, engine, "--hosts", hosts, "--index", i) for i in range(2)))
@@ -73,15 +73,14 @@ def results(tmp_path_factory):
     loaded: dict[pathlib.Path, np.lib.npyio.NpzFile] = {}
 
     def get(group: str, case: str) -> dict[str, np.ndarray]:
-        engine, kind = group.split("-")
-        path = folder / f"{engine}-{'hosts' if kind == 'hosts' else 'devices'}.npz"
+        path = folder / f"{group}.npz"
         if path not in loaded:
             with open(f"{path}.lock", "w") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX)
                 if not path.exists():
                     run_group(group, path)
             loaded[path] = np.load(path)
-        prefix = f"{kind}/{case}/"
+        prefix = f"{case}/"
         names = [name for name in loaded[path].files if name.startswith(prefix)]
         assert names, f"{group} has no results of {case}"
         return {name.removeprefix(prefix): loaded[path][name] for name in names}
