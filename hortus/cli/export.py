@@ -14,6 +14,7 @@ def export(
     experiment: Optional[str] = None,
     images: Sequence[str] = (),
     force: bool = False,
+    overrides: Sequence[str] = (),
 ) -> None:
     """Writes an export and prints how far it is from the model."""
     from hortus import engine
@@ -22,7 +23,14 @@ def export(
     from hortus.vision.serving import exporting, parity
 
     done = exporting.export_run(
-        model_dir, form, output, checkpoint, experiment=experiment, images=images, force=force
+        model_dir,
+        form,
+        output,
+        checkpoint,
+        experiment=experiment,
+        images=images,
+        force=force,
+        overrides=overrides,
     )
     print(f"Exported {done.checkpoint} to {done.path}")
     print(f"{str(done.parity)[0].upper()}{str(done.parity)[1:]} (limit {parity.LIMIT})")

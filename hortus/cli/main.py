@@ -323,8 +323,14 @@ def export(
         ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an earlier export.")] = False,
+    params_override: ParamsOverride = None,
+    assignments: Assignments = None,
 ) -> None:
-    """Write a model for other runtimes, and check that it says the same there."""
+    """Write a model for other runtimes, and check that it says the same there.
+
+    What it returns is a matter of task.export_config, which can be given here:
+    task.export_config.rescale_output=true
+    """
     from hortus.cli import export as export_lib
 
     export_lib.export(
@@ -335,6 +341,7 @@ def export(
         experiment=experiment,
         images=images or (),
         force=force,
+        overrides=[*(params_override or ()), *(assignments or ())],
     )
 
 

@@ -19,7 +19,7 @@ class Compiled:
     """
 
     def __init__(self, service: Service, model: keras.Model):
-        self._model = _Applied(service, model)
+        self._service, self._model = service, _Applied(service, model)
         # XLA takes long to compile on the CPU, and would have to do without the kernel of NMS.
         if keras.backend.backend() == "tensorflow":
             self._model.jit_compile = False
@@ -40,7 +40,9 @@ class Compiled:
         self._sizes[shape] = size
         padded = [*inputs, *[inputs[0]] * (size - count)]
         batch = {name: np.stack([each[name] for each in padded]) for name in inputs[0]}
-        outputs = self._model.predict_on_batch(batch)
+        # Not compiled: the outputs of images of many sizes may have as many.
+        outputs = self._service.finish(self._model.predict_on_batch(batch))
+        outputs = {name: keras.ops.convert_to_numpy(value) for name, value in outputs.items()}
         return [{name: value[i] for name, value in outputs.items()} for i in range(count)]
 
 

@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from keras import ops
 
 from hortus.core.base_task import ops_in_float32
 from hortus.vision.configs import detection as configs
+from hortus.vision.configs.retinanet import ExportConfig
 from hortus.vision.dataloaders import detection_input
 from hortus.vision.dataloaders.detection_parser import Parser
 from hortus.vision.dataloaders.errors import DataError
@@ -27,6 +29,7 @@ _OUTPUTS = (
     "decoded_boxes",
     "decoded_box_scores",
 )
+_FEATURES = ("backbone_", "decoder_")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,6 +101,7 @@ class DetectionService(Service):
                 "(task.validation_data.parser.num_channels); prediction reads 3"
             )
         self._parser = Parser(model.input_size[:2], model.max_level, 0, data)
+        self._export = getattr(task_config, "export_config", None) or ExportConfig()
         if category_ids is None:
             category_ids = find_category_ids(data, class_names)
         self.category_ids = tuple(category_ids)
@@ -113,12 +117,39 @@ class DetectionService(Service):
 
     def apply(self, model: Any, inputs: Mapping[str, Any]) -> dict[str, Any]:
         info = inputs["image_info"]
-        outputs = model(inputs["images"], image_shape=info[:, 1, :], training=False)
+        outputs = model(
+            inputs["images"],
+            image_shape=info[:, 1, :],
+            output_intermediate_features=self._export.output_intermediate_features,
+            training=False,
+        )
         outputs = ops_in_float32(outputs)
         found = {name: outputs[name] for name in _OUTPUTS if name in outputs}
+        found |= {name: x for name, x in outputs.items() if name.startswith(_FEATURES)}
         for name, values in outputs.get("detection_attributes", {}).items():
             found[f"detection_attributes_{name}"] = values
         return {**found, "image_info": info}
+
+    def finish(self, outputs: dict[str, Any]) -> dict[str, Any]:
+        changed: dict[str, Any] = {}
+        if self._export.output_normalized_coordinates:
+            info = ops.convert_to_tensor(outputs["image_info"])
+            original, scale, offset = (ops.tile(info[:, row], [1, 2]) for row in (0, 2, 3))
+            for name in ("detection_boxes", "decoded_boxes"):
+                if name in outputs:
+                    # (batch, boxes, 4); before suppression maybe (batch, boxes, classes, 4).
+                    shape = [-1, *[1] * (len(outputs[name].shape) - 2), 4]
+                    pixels = outputs[name] + ops.reshape(offset, shape)
+                    shares = pixels / ops.reshape(scale * original, shape)
+                    changed[name] = ops.clip(shares, 0.0, 1.0)  # without the padding
+        casts = {
+            "num_detections": self._export.cast_num_detections_to_float,
+            "detection_classes": self._export.cast_detection_classes_to_float,
+        }
+        for name, wanted in casts.items():
+            if wanted and name in outputs:
+                changed[name] = ops.cast(outputs[name], "float32")
+        return {**outputs, **changed}
 
     def interpret(self, outputs: Mapping[str, np.ndarray], size: tuple[int, int]) -> Prediction:
         if "detection_boxes" not in outputs:
@@ -127,8 +158,12 @@ class DetectionService(Service):
                 "task.model.detection_generator.apply_nms=true"
             )
         count = int(np.ravel(outputs["num_detections"])[0])
-        scale, offset = np.tile(outputs["image_info"][2:4], 2)
-        boxes = (outputs["detection_boxes"][:count] + offset) / scale
+        boxes = outputs["detection_boxes"][:count]
+        if self._export.output_normalized_coordinates:
+            boxes = boxes * np.tile(np.array(size, np.float32), 2)
+        else:
+            scale, offset = np.tile(outputs["image_info"][2:4], 2)
+            boxes = (boxes + offset) / scale
         boxes = np.clip(boxes, 0, np.tile(np.array(size, np.float32), 2)).astype(np.float32)
         classes = np.asarray(outputs["detection_classes"][:count], np.int32)
         return DetectionPrediction(
@@ -170,6 +205,14 @@ class DetectionService(Service):
             return {}
         names = ("detection_boxes", "detection_scores", "detection_classes", "num_detections")
         predictions = {name: outputs[name] for name in names}
+        if self._export.output_normalized_coordinates:  # metrics take them as the model gives them
+            original, scale, offset = (
+                np.tile(outputs["image_info"][:, None, row], 2) for row in (0, 2, 3)
+            )
+            boxes = predictions["detection_boxes"] * original * scale - offset
+            predictions["detection_boxes"] = boxes.astype(np.float32)
+        for name in ("detection_classes", "num_detections"):
+            predictions[name] = np.asarray(predictions[name], np.int32)
         predictions["source_id"] = labels["groundtruths"]["source_id"]
         predictions["image_info"] = labels["image_info"]
         return {"predictions": predictions, "groundtruths": labels["groundtruths"]}

@@ -15,7 +15,7 @@ import numpy as np
 from hortus import engine
 from hortus.vision.dataloaders.errors import DataError
 from hortus.vision.serving.description import describe, description_path
-from hortus.vision.serving.formats.format import FORMATS, ExportError, Format
+from hortus.vision.serving.formats.format import FORMATS, ExportError
 from hortus.vision.serving.images import Picture, decode, find_images, read_image
 from hortus.vision.serving.parity import LIMIT, Parity, compare
 from hortus.vision.serving.run import BEST, load_run
@@ -43,6 +43,7 @@ def export_run(
     experiment: Optional[str] = None,
     images: Sequence[str] = (),
     force: bool = False,
+    overrides: Sequence[str] = (),
 ) -> Export:
     """Exports the model of a run with what comes before and after it, in float32.
 
@@ -59,6 +60,7 @@ def export_run(
         images: files, folders or patterns to compare export and model on; by default the first
             images of the validation data.
         force: replace an earlier export at `output`.
+        overrides: see `load_run`.
 
     Raises:
         ExportError: a package is missing, the format cannot hold the model, or export and model
@@ -73,7 +75,9 @@ def export_run(
         raise ExportError(f"--output {output}: is there already; --force replaces it")
     if os.path.isdir(output) and not os.path.isfile(description_path(output)):
         raise ExportError(f"--output {output}: is a folder with other things than an export")
-    run = load_run(model_dir, checkpoint, experiment=experiment, in_float32=True)
+    run = load_run(
+        model_dir, checkpoint, experiment=experiment, in_float32=True, overrides=overrides
+    )
     service = build_service(run.params.task, run.class_names)
     pictures = _pictures(service, images)
     expected = _expected(service, run.model, pictures)
@@ -84,7 +88,8 @@ def export_run(
         if engine.name() == "tensorflow":
             wanted.write(service, run.model, path)
         else:
-            _write_elsewhere(model_dir, wanted, path, run.checkpoint, experiment)
+            checkpoint = os.path.abspath(run.checkpoint)
+            _write_elsewhere([model_dir, form, path, checkpoint, experiment, list(overrides)])
         parity = compare(service, expected, wanted.open_runtime(path), pictures)
         if not parity.holds:
             raise ExportError(
@@ -128,11 +133,8 @@ def _expected(
     ]
 
 
-def _write_elsewhere(
-    model_dir: str, form: Format, path: str, checkpoint: str, experiment: Optional[str]
-) -> None:
-    """Has a process with the TensorFlow engine write the export."""
-    arguments = [model_dir, form.name, path, os.path.abspath(checkpoint), experiment]
+def _write_elsewhere(arguments: list[Any]) -> None:
+    """Has a process with the TensorFlow engine write the export; see `_write`."""
     done = subprocess.run(
         [sys.executable, "-m", "hortus.vision.serving.exporting", json.dumps(arguments)],
         env={**os.environ, "KERAS_BACKEND": "tensorflow"},
@@ -143,13 +145,15 @@ def _write_elsewhere(
     )
     if done.returncode:
         lines = done.stdout.strip().splitlines()
-        raise ExportError(f"writing the {form.name} export failed: {lines[-1] if lines else ''}")
+        raise ExportError(f"writing the {arguments[1]} export failed: {lines[-1] if lines else ''}")
 
 
 def _write(arguments: str) -> None:
     """What the process of `_write_elsewhere` does."""
-    model_dir, form, path, checkpoint, experiment = json.loads(arguments)
-    run = load_run(model_dir, checkpoint, experiment=experiment, in_float32=True)
+    model_dir, form, path, checkpoint, experiment, overrides = json.loads(arguments)
+    run = load_run(
+        model_dir, checkpoint, experiment=experiment, in_float32=True, overrides=overrides
+    )
     FORMATS[form].write(build_service(run.params.task, run.class_names), run.model, path)
 
 

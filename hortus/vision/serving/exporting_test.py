@@ -4,8 +4,10 @@ import os
 import numpy as np
 import pytest
 import tensorflow as tf
+from PIL import Image
 
 from hortus.testing.engines import run_under_engine
+from hortus.vision.dataloaders.errors import DataError
 from hortus.vision.serving import exporting
 from hortus.vision.serving.description import read_description
 from hortus.vision.serving.exported import evaluate_export
@@ -65,6 +67,57 @@ def test_detections_are_exported_and_measured(detector, tmp_path, scenes):
     }
     description = read_description(path)
     assert 0 <= evaluate_export(path, description, description.params())["AP50"] <= 1
+
+
+def test_a_detector_returns_what_its_export_config_says(detector, scenes, tmp_path):
+    images = scenes / "images" / "val"
+    path = str(tmp_path / "saved")
+    wanted = (
+        "output_normalized_coordinates",
+        "cast_num_detections_to_float",
+        "cast_detection_classes_to_float",
+        "output_intermediate_features",
+    )
+    overrides = [f"task.export_config.{name}=true" for name in wanted]
+    export_run(str(detector), "saved_model", path, images=[str(images)], overrides=overrides)
+    pixels = np.asarray(Image.open(sorted(images.iterdir())[0]).convert("RGB"))
+    # Of an image that is not square, so that its two sides cannot be taken for each other.
+    outputs = FORMATS["saved_model"].open_runtime(path).run(pixels[None, :60])
+    assert outputs["num_detections"].dtype == outputs["detection_classes"].dtype == np.float32
+    assert {"backbone_3", "decoder_3"} <= set(outputs)
+    boxes = outputs["detection_boxes"]
+    assert 0.1 < boxes.max() <= 1 and boxes.min() >= 0
+    plain = path + "-plain"
+    export_run(str(detector), "saved_model", plain, images=[str(images)])
+    for one, two in zip(*(Predictor.load(p).predict(images) for p in (path, plain)), strict=True):
+        assert (one.classes == two.classes).all() and len(one.boxes)
+        # Pixels of images of 80: a share of that is rounded at 1e-7.
+        np.testing.assert_allclose(one.boxes, two.boxes, atol=1e-4)
+    measured = []
+    for each in (path, plain):
+        description = read_description(each)
+        measured.append(evaluate_export(each, description, description.params())["AP50"])
+    assert measured[0] == pytest.approx(measured[1])
+
+
+def test_masks_are_resized_to_the_image_where_that_is_asked_for(segmenter, scenes, tmp_path):
+    images = scenes / "images" / "val"
+    path = str(tmp_path / "saved")
+    overrides = ["task.export_config.rescale_output=true"]
+    export_run(str(segmenter), "saved_model", path, images=[str(images)], overrides=overrides)
+    pixels = np.asarray(Image.open(sorted(images.iterdir())[0]).convert("RGB"))
+    outputs = FORMATS["saved_model"].open_runtime(path).run(pixels[None, :60])
+    assert outputs["predicted_masks"].shape == (1, 60, 80) == outputs["logits"].shape[:3]
+    for one, two in zip(
+        Predictor.load(path).predict(images),
+        Predictor.from_run(segmenter).predict(images),
+        strict=True,
+    ):
+        # Where two classes are as good as each other, rounding decides.
+        assert one.mask.shape == two.mask.shape and (one.mask == two.mask).mean() > 0.999
+    description = read_description(path)
+    with pytest.raises(DataError, match=r"rescale_output.*export without it"):
+        evaluate_export(path, description, description.params())
 
 
 def test_a_failed_comparison_leaves_everything_as_it_was(classifier, tmp_path, monkeypatch):

@@ -4,10 +4,10 @@ import contextlib
 import dataclasses
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Optional
 
-from hortus import engine
+from hortus import engine, hyperparams
 from hortus.core import config_definitions as cfg
 from hortus.vision.serving.run_config import read_config
 
@@ -40,6 +40,7 @@ def load_run(
     *,
     experiment: Optional[str] = None,
     in_float32: bool = False,
+    overrides: Sequence[str] = (),
 ) -> Run:
     """Builds the model of a run and gives it its weights, on the engine of this process.
 
@@ -54,6 +55,7 @@ def load_run(
         experiment: see `read_config`.
         in_float32: compute in float32 also where the run was trained in mixed precision, or on
             images in half precision.
+        overrides: of the run's config, as text (`task.export_config.rescale_output=true`).
 
     Raises:
         DataError, ConfigError: the folder is not that of a run.
@@ -61,6 +63,10 @@ def load_run(
     """
     folder = os.fspath(model_dir)
     params = read_config(folder, experiment)
+    for text in overrides:
+        params.override(hyperparams.parse_overrides(text, "overrides"))
+    if overrides:
+        params.validate()
     if in_float32:  # images too: few runtimes know bfloat16, and converters round otherwise
         params.override({"task": {"validation_data": {"dtype": "float32"}}})
     settle_engine(params.runtime.engine)

@@ -104,7 +104,21 @@ class SegmentationService(Service):
         masks = ops.cast(ops.argmax(large, axis=-1), "int32")
         return {**outputs, "predicted_masks": masks, "image_info": inputs["image_info"]}
 
+    def finish(self, outputs: dict[str, Any]) -> dict[str, Any]:
+        if not self.task_config.export_config.rescale_output:
+            return outputs
+        info = ops.convert_to_tensor(outputs["image_info"])
+        # Of images of several sizes, each is at the upper left of the largest.
+        height, width = ops.unstack(ops.cast(ops.max(info[:, 0], axis=0), "int32"), 2)
+        logits = rescale_to_original(outputs["logits"], info, height, width)
+        masks = ops.cast(ops.argmax(logits, axis=-1), "int32")
+        return {**outputs, "logits": logits, "predicted_masks": masks}
+
     def interpret(self, outputs: Mapping[str, np.ndarray], size: tuple[int, int]) -> Prediction:
+        if self.task_config.export_config.rescale_output:
+            kind = np.uint8 if self.task_config.model.num_classes <= 256 else np.uint16
+            mask = outputs["predicted_masks"][: size[0], : size[1]].astype(kind)
+            return SegmentationPrediction(mask, self.class_names)
         logits, info = np.asarray(outputs["logits"])[None], np.asarray(outputs["image_info"])[None]
         count, (height, width) = logits.shape[-1], size
         # Enlarged by a few classes at a time, of which the best so far is kept.
@@ -138,6 +152,12 @@ class SegmentationService(Service):
     def validation_logs(
         self, task: Any, batch: Any, outputs: Mapping[str, np.ndarray], metrics: Any
     ) -> dict[str, Any]:
+        if self.task_config.export_config.rescale_output:
+            raise DataError(
+                "this export resizes its output to each image's own size "
+                "(task.export_config.rescale_output), and evaluation compares at the input's: "
+                "export without it to score the file"
+            )
         names = [name for name in ("logits", "mask_scores") if name in outputs]
         tensors = {name: ops.convert_to_tensor(outputs[name]) for name in names}
         return task.validation_step(batch, StandIn(tensors), metrics)

@@ -77,7 +77,7 @@ class Service(abc.ABC):
 
     @abc.abstractmethod
     def apply(self, model: Any, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        """The outputs that an exported model has too; runs compiled, on both engines.
+        """The outputs, before `finish`; runs compiled, on both engines.
 
         Args:
             model: the Keras model.
@@ -86,12 +86,24 @@ class Service(abc.ABC):
 
     # ---- after the model --------------------------------------------------------------------
 
+    def finish(self, outputs: dict[str, Any]) -> dict[str, Any]:
+        """The outputs in the form that the task's `export_config` asks for; by default as they are.
+
+        Args:
+            outputs: a batch of what `apply` returned, as arrays or tensors.
+        """
+        return outputs
+
+    def exported(self, model: Any, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """All that an export does after the inputs are made."""
+        return self.finish(self.apply(model, inputs))
+
     @abc.abstractmethod
     def interpret(self, outputs: Mapping[str, np.ndarray], size: tuple[int, int]) -> Prediction:
         """The prediction, from the outputs for one image, without the batch axis.
 
         Args:
-            outputs: what `apply` or an exported model returned.
+            outputs: what `finish` or an exported model returned.
             size: height and width of the original image.
         """
 
@@ -121,7 +133,7 @@ class Service(abc.ABC):
         Args:
             task: the task.
             batch: images and labels, as from `task.build_inputs`.
-            outputs: see `apply`.
+            outputs: see `finish`.
             metrics: from `task.build_metrics(training=False)`; they are updated.
         """
 

@@ -27,7 +27,7 @@ def trace(service: Service, model: Any, unrolled: bool = False) -> Any:
     def image_tensor(images: tf.Tensor) -> dict[str, tf.Tensor]:
         # Only TensorFlow resizes integers.
         inputs = service.inputs_of_pixels(tf.cast(images, tf.float32))
-        return service.apply(model, inputs)
+        return service.exported(model, inputs)
 
     function = tf.function(image_tensor, input_signature=[PIXELS], autograph=False)
     with _portable_operations(_suppress_unrolled if unrolled else _no_kernel):

@@ -23,14 +23,14 @@ def write(service: Service, model: Any, path: str) -> None:
     module.variables_of_model = [variable.value for variable in model.variables]
 
     def image_tensor(images: tf.Tensor) -> dict[str, tf.Tensor]:
-        return service.apply(model, service.inputs_of_pixels(images))
+        return service.exported(model, service.inputs_of_pixels(images))
 
     def image_bytes(image_bytes: tf.Tensor) -> dict[str, tf.Tensor]:
         one = tf.function(service.inputs_of_encoded, autograph=False)
         shapes = one.get_concrete_function(tf.TensorSpec([], tf.string)).structured_outputs
         signature = {key: tf.TensorSpec(value.shape, value.dtype) for key, value in shapes.items()}
         inputs = tf.map_fn(service.inputs_of_encoded, image_bytes, fn_output_signature=signature)
-        return service.apply(model, inputs)
+        return service.exported(model, inputs)
 
     def tf_example(examples: tf.Tensor) -> dict[str, tf.Tensor]:
         features = {IMAGE_KEY: tf.io.FixedLenFeature([], tf.string)}
