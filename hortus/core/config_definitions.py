@@ -107,11 +107,17 @@ class RuntimeConfig(hyperparams.Config):
     hosts), `tpu` or `parameter_server`."""
     enable_xla: bool = False
     """Whether the step is compiled with XLA. The JAX engine always does so."""
-    gpu_thread_mode: Optional[str] = None
+    gpu_thread_mode: Optional[str] = hyperparams.inert(
+        None, "set the variable TF_GPU_THREAD_MODE, which TensorFlow reads when it loads"
+    )
     """TensorFlow's GPU thread pool: `global`, `gpu_private` or `gpu_shared`."""
-    dataset_num_private_threads: Optional[int] = None
+    dataset_num_private_threads: Optional[int] = hyperparams.inert(
+        None, "tf.data shares the threads of the process, as many as there are CPUs"
+    )
     """Threads of the input pipeline; null shares those of the process."""
-    per_gpu_thread_count: int = 0
+    per_gpu_thread_count: int = hyperparams.inert(
+        0, "set the variable TF_GPU_THREAD_COUNT, which TensorFlow reads when it loads"
+    )
     """Threads per GPU under `gpu_thread_mode: gpu_private`; 0 for TensorFlow's default."""
     tpu: Optional[str] = None
     """TPU name or address, with `distribution_strategy: tpu`."""

@@ -278,13 +278,16 @@ class PseudoLabelDataConfig(cfg.DataConfig):
         yield from checks.positive(self, "data_ratio")
 
 
+_MOBILE = "the suppression inside of exports knows no such limit, only max_detections"
+
+
 @dataclasses.dataclass
 class TFLitePostProcessingConfig(hyperparams.Config):
     """The post-processing operation inside an exported mobile detector (`nms_version: tflite`)."""
 
     max_detections: int = 200
     """Most detections per image."""
-    max_classes_per_detection: int = 5
+    max_classes_per_detection: int = hyperparams.inert(5, _MOBILE)
     """Most classes reported for one box, with fast NMS."""
     use_regular_nms: bool = False
     """Suppress per class, slower; otherwise once over the best class of each box."""
@@ -292,11 +295,15 @@ class TFLitePostProcessingConfig(hyperparams.Config):
     """Boxes scored below, 0 to 1, are dropped."""
     nms_iou_threshold: float = 0.5
     """Boxes that overlap a better one by more than this IoU, 0 to 1, are dropped."""
-    normalize_anchor_coordinates: bool | None = False
+    normalize_anchor_coordinates: bool | None = hyperparams.inert(
+        False, "set task.export_config.output_normalized_coordinates"
+    )
     """Give anchors and boxes as shares of the image size instead of pixels."""
-    omit_nms: bool | None = False
+    omit_nms: bool | None = hyperparams.inert(
+        False, "set task.model.detection_generator.apply_nms=false"
+    )
     """Leave suppression to the application: return decoded boxes and scores."""
-    detections_per_class: int | None = 5
+    detections_per_class: int | None = hyperparams.inert(5, _MOBILE)
     """Most detections of one class, with regular NMS."""
     y_scale: float = 1.0
     """Scale of the box coder's y offset."""

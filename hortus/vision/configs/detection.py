@@ -94,7 +94,9 @@ class DetectionGenerator(hyperparams.Config):
     """Most detections per image."""
     nms_version: str = "v2"
     """Variant of NMS: v1 (per class), v2 (tiled, for accelerators), v3, batched or tflite."""
-    use_cpu_nms: bool = False
+    use_cpu_nms: bool = hyperparams.inert(
+        False, "TensorFlow's own suppression runs on the CPU anyway, any other beside the model"
+    )
     """Run NMS on the CPU even when the model runs on an accelerator."""
     soft_nms_sigma: float | None = None
     """Lower the score of overlapping boxes by a Gaussian of this width instead of dropping them
