@@ -7,7 +7,7 @@ from hortus import optimization
 from hortus.core import base_task
 from hortus.core import config_definitions as cfg
 from hortus.engine import loss_scale
-from hortus.testing import run_under_engine, tiny_task
+from hortus.testing import tiny_task
 
 
 @pytest.fixture
@@ -93,7 +93,3 @@ def test_low_precision_becomes_float32_and_the_rest_stays():
     cast = base_task.ops_in_float32(outputs)
     dtypes = {name: keras.backend.standardize_dtype(cast[name].dtype) for name in cast}
     assert dtypes == {"a": "float32", "b": "int32"}
-
-
-def test_on_jax():
-    run_under_engine("jax", __file__)

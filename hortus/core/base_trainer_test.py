@@ -3,7 +3,7 @@ import pytest
 
 from hortus.core import base_trainer, distribute_utils, exp_factory, metrics, task_factory
 from hortus.core.base_trainer import Trainer
-from hortus.testing import run_under_engine, tiny_task
+from hortus.testing import tiny_task
 
 
 def make_trainer(overrides=None, cls=Trainer, **options):
@@ -116,7 +116,3 @@ def test_the_average_of_an_optimizer_is_found_inside_of_others():
     found = base_trainer.average_of(make_trainer(average).optimizer)
     assert found is not None and hasattr(found, "swap_weights")
     assert base_trainer.average_of(make_trainer().optimizer) is None
-
-
-def test_on_jax():
-    run_under_engine("jax", __file__)

@@ -73,7 +73,3 @@ print("replicas:", strategy.num_replicas_in_sync)
 @pytest.mark.parametrize("engine", ["tensorflow", "jax"])
 def test_virtual_devices_make_replicas(engine):
     assert "replicas: 2" in run_under_engine(engine, TWO_DEVICES)
-
-
-def test_on_jax():
-    run_under_engine("jax", __file__)

@@ -16,14 +16,7 @@ from hortus.core import (
     exp_factory,
     train_lib,
 )
-from hortus.testing import run_under_engine, tiny_task
-
-ON_JAX = "memory or diverges_is_tried or overfit or end_of_the_data or given_steps or one_by_one"
-
-
-@pytest.mark.slow
-def test_on_jax():
-    run_under_engine("jax", __file__, select=ON_JAX)
+from hortus.testing import tiny_task
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,6 @@ from keras import ops
 
 from hortus import engine as engines
 from hortus.engine import EngineError, value_and_grad
-from hortus.testing import run_under_engine
 
 
 @pytest.fixture
@@ -180,7 +179,3 @@ def test_jax_says_what_it_cannot_hold(engine, total):
 
     with pytest.raises(EngineError, match="updated a variable that is none of"):
         engine.train_loop(step, [total])(engine.feed(numbers(4), True), 1)
-
-
-def test_on_jax():
-    run_under_engine("jax", __file__)

@@ -5,12 +5,6 @@ import numpy as np
 import pytest
 
 from hortus.engine import keras_private
-from hortus.testing import run_under_engine
-
-
-@pytest.mark.slow
-def test_on_jax():
-    run_under_engine("jax", __file__)
 
 
 def number(value):

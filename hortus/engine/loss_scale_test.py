@@ -3,12 +3,6 @@ import numpy as np
 import pytest
 
 from hortus.engine import loss_scale, value_and_grad
-from hortus.testing import run_under_engine
-
-
-@pytest.mark.slow
-def test_on_jax():
-    run_under_engine("jax", __file__)
 
 
 def number(value):

@@ -3,7 +3,6 @@ import numpy as np
 import pytest
 
 from hortus.optimization.adafactor import Adafactor
-from hortus.testing import run_under_engine
 
 # Four float32 steps against float64.
 RTOL = 2e-5
@@ -87,7 +86,3 @@ def test_a_zero_gradient_moves_nothing():
     variable = keras.Variable(np.ones((4, 4), "float32"))
     Adafactor(0.1).apply_gradients([(np.zeros((4, 4), "float32"), variable)])
     np.testing.assert_array_equal(variable.numpy(), 1.0)
-
-
-def test_on_jax():
-    run_under_engine("jax", __file__)

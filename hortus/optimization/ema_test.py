@@ -379,7 +379,3 @@ print("alike")
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="a TensorFlow strategy")
 def test_two_replicas_keep_the_average_of_one():
     assert "alike" in run_under_engine("tensorflow", TWO_REPLICAS)
-
-
-def test_on_jax():
-    run_under_engine("jax", __file__)

@@ -6,7 +6,7 @@ import pytest
 
 from hortus import optimization
 from hortus.optimization import lr_schedule
-from hortus.testing import reference_dir, run_under_engine
+from hortus.testing import reference_dir
 
 # The stored values are the float32 output of the existing system, run eagerly.
 EAGER_RTOL = 1e-6
@@ -200,7 +200,3 @@ def test_steps_beyond_the_range_of_exact_float32_are_told_apart():
     assert float(warmup(edge)) == 2.0
     table = lr_schedule.StepCosineDecayWithOffset([0, 10], [1.0, 0.0], offset=edge)
     assert float(table(edge + 5)) == pytest.approx(0.5, abs=1e-6)
-
-
-def test_on_jax():
-    run_under_engine("jax", __file__)

@@ -409,7 +409,3 @@ print("alike")
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="a TensorFlow strategy")
 def test_our_optimizers_on_two_replicas_equal_one():
     assert "alike" in run_under_engine("tensorflow", TWO_REPLICAS)
-
-
-def test_on_jax():
-    run_under_engine("jax", __file__)

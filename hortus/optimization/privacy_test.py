@@ -4,7 +4,6 @@ from keras import ops
 
 from hortus.optimization.gradient_transformation import GradientTransformation
 from hortus.optimization.privacy import PrivateGradients
-from hortus.testing.engines import run_under_engine
 
 
 def variables():
@@ -62,7 +61,3 @@ def test_round_trip():
     assert (
         PrivateGradients.from_config(transform.get_config()).get_config() == transform.get_config()
     )
-
-
-def test_on_jax():
-    run_under_engine("jax", __file__)

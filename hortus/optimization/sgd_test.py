@@ -3,7 +3,6 @@ import numpy as np
 import pytest
 
 from hortus.optimization.sgd import SGD
-from hortus.testing import run_under_engine
 
 
 @pytest.mark.parametrize("settings", [{}, {"momentum": 0.9}, {"momentum": 0.9, "nesterov": True}])
@@ -26,7 +25,3 @@ def test_updates_are_those_of_keras(settings):
 def test_settings_survive_serialisation():
     made = keras.optimizers.deserialize(keras.optimizers.serialize(SGD(0.1, momentum=0.5)))
     assert type(made) is SGD and made.momentum == 0.5
-
-
-def test_on_jax():
-    run_under_engine("jax", __file__)

@@ -4,6 +4,7 @@ import os
 import pathlib
 import subprocess
 import sys
+from collections.abc import Sequence
 from typing import Union
 
 _CHILD = "HORTUS_ENGINE_CHILD"
@@ -18,7 +19,11 @@ def child_environment(engine: str) -> dict[str, str]:
 
 
 def run_under_engine(
-    engine: str, target: Union[str, pathlib.Path], *, select: str = "", timeout: float = 300.0
+    engine: str,
+    target: Union[str, pathlib.Path, Sequence[pathlib.Path]],
+    *,
+    select: str = "",
+    timeout: float = 300.0,
 ) -> str:
     """Runs `target` in a new process with Keras on `engine` and returns what it printed.
 
@@ -31,7 +36,7 @@ def run_under_engine(
 
     Args:
         engine: "tensorflow" or "jax".
-        target: path of a test file, which pytest runs, or Python source.
+        target: path of a test file, or several, which pytest runs, or Python source.
         select: a pytest `-k` expression that limits which tests of the file are run.
         timeout: seconds after which the process is killed and the test fails.
 
@@ -42,11 +47,12 @@ def run_under_engine(
         import pytest
 
         pytest.skip(f"already runs under {os.environ[_CHILD]} in a process of its own")
-    if isinstance(target, pathlib.Path) or target.endswith(".py"):
-        command = ["-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist"]
-        command += [str(target), *(["-k", select] if select else [])]
-    else:
+    if isinstance(target, str) and not target.endswith(".py"):
         command = ["-c", target]
+    else:
+        paths = [target] if isinstance(target, (str, pathlib.Path)) else target
+        command = ["-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist"]
+        command += [*map(str, paths), *(["-k", select] if select else [])]
     done = subprocess.run(
         [sys.executable, *command],
         env=child_environment(engine) | {_CHILD: engine},

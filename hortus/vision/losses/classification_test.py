@@ -3,7 +3,6 @@ import pytest
 from keras import ops
 
 from hortus.testing import reference_dir
-from hortus.testing.engines import run_under_engine
 from hortus.vision.losses import classification
 
 CASES = {
@@ -46,7 +45,3 @@ def test_probabilities_equal_logits():
     a = classification.softmax_loss(labels, ops.convert_to_tensor(logits))
     b = classification.softmax_loss(labels, ops.softmax(logits), from_logits=False)
     np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=1e-5)
-
-
-def test_on_jax():
-    run_under_engine("jax", __file__)

@@ -5,7 +5,6 @@ from keras import ops
 
 from hortus import engine
 from hortus.testing import reference_dir
-from hortus.testing.engines import run_under_engine
 from hortus.vision.losses.focal import FocalLoss
 from hortus.vision.losses.retinanet import RetinaNetLoss, num_matched
 from hortus.vision.ops.anchor_labeler import AnchorLabels
@@ -140,7 +139,3 @@ def test_images_without_objects(golden):
     losses = RetinaNetLoss(5)(labels, logits, golden["box/pred"])
     assert float(losses.boxes) == 0 and np.isfinite(float(losses.total))
     assert float(losses.classes) > 0  # what was found there counts as wrong
-
-
-def test_on_jax():
-    run_under_engine("jax", __file__)

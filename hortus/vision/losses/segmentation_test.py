@@ -6,7 +6,7 @@ import pytest
 from keras import ops
 
 from hortus import engine
-from hortus.testing import reference_dir, run_under_engine
+from hortus.testing import reference_dir
 from hortus.vision.losses.segmentation import (
     MaskScoringLoss,
     SegmentationLoss,
@@ -102,7 +102,3 @@ def test_sizes_known_late_make_no_difference_on_tensorflow(golden):
         late = call_with_open_sizes(lambda inputs, loss=loss: loss(*inputs), pair)
         # Resizing is a product of matrices then.
         np.testing.assert_allclose(as_numpy(late), as_numpy(loss(*pair)), rtol=1e-5)
-
-
-def test_on_jax():
-    run_under_engine("jax", __file__, select="not on_tensorflow")
