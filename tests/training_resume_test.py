@@ -18,7 +18,7 @@ from hortus.testing.engines import child_environment
 CHILD = pathlib.Path(__file__).with_name("training_resume_child.py")
 STEPS = 40
 # As many as fit into the tests; training_resume_child.py does more on demand.
-KILLS = 4
+KILLS = 6
 
 pytestmark = pytest.mark.slow
 
