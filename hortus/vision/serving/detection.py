@@ -117,12 +117,10 @@ class DetectionService(Service):
 
     def apply(self, model: Any, inputs: Mapping[str, Any]) -> dict[str, Any]:
         info = inputs["image_info"]
-        outputs = model(
-            inputs["images"],
-            image_shape=info[:, 1, :],
-            output_intermediate_features=self._export.output_intermediate_features,
-            training=False,
-        )
+        # Only where it is asked for: a model of the user's own may not have the argument.
+        wanted = self._export.output_intermediate_features
+        more = {"output_intermediate_features": True} if wanted else {}
+        outputs = model(inputs["images"], image_shape=info[:, 1, :], training=False, **more)
         outputs = ops_in_float32(outputs)
         found = {name: outputs[name] for name in _OUTPUTS if name in outputs}
         found |= {name: x for name, x in outputs.items() if name.startswith(_FEATURES)}
