@@ -76,7 +76,8 @@ def _share(old: Any, new: Any, pixels: Any) -> Any:
     size = ops.cast(old, "float32")
     places = (pixels + 0.5) * (size / ops.cast(new, "float32")) - 0.5
     places = ops.clip(places, 0.0, size - 1.0)
-    return ops.relu(1.0 - ops.abs(places[..., None] - ops.cast(ops.arange(old), "float32")))
+    old_pixels = ops.cast(ops.arange(old), "float32")
+    return ops.relu(1.0 - ops.abs(ops.expand_dims(places, -1) - old_pixels))
 
 
 def _original_weights(old: Any, new: Any, info: Any) -> Any:
@@ -92,7 +93,7 @@ def _original_weights(old: Any, new: Any, info: Any) -> Any:
     places = ops.clip(places, 0.0, last)
     before = ops.floor(places)
     after = ops.minimum(before + 1.0, last)
-    share = (places - before)[..., None]
+    share = ops.expand_dims(places - before, -1)
     return (1.0 - share) * _share(old, wanted, before) + share * _share(old, wanted, after)
 
 
