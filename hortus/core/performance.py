@@ -6,6 +6,7 @@ import keras
 
 from hortus import engine
 from hortus.core import config_definitions as cfg
+from hortus.engine import kernels
 
 _POLICIES = {
     None: "float32",
@@ -23,6 +24,11 @@ def set_mixed_precision_policy(dtype: Optional[str]) -> None:
         known = ", ".join(name for name in _POLICIES if name)
         raise ValueError(f"unknown mixed precision type {dtype!r}; expected one of {known}")
     keras.config.set_dtype_policy(_POLICIES[dtype])
+
+
+def set_fast_convolution(allow: bool) -> None:
+    """Allows 3x3 convolutions to train by a faster algorithm that rounds more, as at first."""
+    kernels.allow_fast_convolution(allow)
 
 
 def set_seed_and_determinism(runtime_config: cfg.RuntimeConfig) -> Optional[int]:

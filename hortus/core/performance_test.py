@@ -6,6 +6,7 @@ import pytest
 
 from hortus.core import config_definitions as cfg
 from hortus.core import performance
+from hortus.engine import kernels
 
 
 @pytest.fixture(autouse=True)
@@ -29,6 +30,17 @@ def test_layers_compute_in_the_type_and_keep_float32_weights(dtype, compute):
 def test_an_unknown_type_names_the_known_ones():
     with pytest.raises(ValueError, match=r"unknown mixed precision type 'half'.*bfloat16"):
         performance.set_mixed_precision_policy("half")
+
+
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="TensorFlow has the fast way")
+def test_a_run_chooses_how_convolutions_train():
+    inputs, kernel = np.zeros((4, 16, 16, 256), "float32"), np.zeros((3, 3, 256, 256), "float32")
+    try:
+        performance.set_fast_convolution(False)
+        assert kernels.convolution_3x3(inputs, kernel) is None
+    finally:
+        performance.set_fast_convolution(True)
+    assert kernels.convolution_3x3(inputs, kernel) is not None
 
 
 def test_a_seed_makes_python_numpy_and_keras_repeat_themselves():

@@ -10,6 +10,32 @@ import keras
 
 from hortus.engine import keras_private
 
+_allows_fast_convolution = True
+
+
+def allow_fast_convolution(allow: bool) -> None:
+    """Whether `convolution_3x3` may take a faster way, which rounds otherwise; it may at first."""
+    global _allows_fast_convolution
+    _allows_fast_convolution = allow
+
+
+def convolution_3x3(inputs: Any, kernel: Any) -> Any:
+    """A 3x3 convolution of stride 1 whose outputs are as large as its inputs, to be trained.
+
+    Args:
+        inputs: (batch, height, width, channels).
+        kernel: (3, 3, channels, filters), of the same type.
+
+    Returns:
+        (batch, height, width, filters); None where the plain way is as fast, or not known to be
+        slower.
+    """
+    if keras.backend.backend() != "tensorflow" or not _allows_fast_convolution:
+        return None
+    from hortus.engine.tensorflow import kernels
+
+    return kernels.convolution_3x3(inputs, kernel)
+
 
 def fused_batch_norm(
     inputs: Any,

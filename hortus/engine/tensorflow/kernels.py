@@ -6,9 +6,25 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.ops import control_flow_util  # no public way tells that XLA is compiling
 
+from hortus.engine.tensorflow import winograd
+
 _FUSABLE = ("float32", "bfloat16", "float16")
 # Below this, TensorFlow silently raises epsilon, as cuDNN asks for it.
 _LEAST_EPSILON = 1.001e-5
+_LEAST_SPEED_UP = 1.25
+"""Expected of Winograd's algorithm, which takes more memory, to choose it."""
+
+
+def convolution_3x3(inputs: Any, kernel: Any) -> Any:
+    """See `hortus.engine.kernels.convolution_3x3`."""
+    inputs, kernel = tf.convert_to_tensor(inputs), tf.convert_to_tensor(kernel)
+    if inputs.dtype != tf.float32 or _is_compiled_by_xla():
+        return None
+    if winograd.speed_up(inputs, kernel.shape[-1]) < _LEAST_SPEED_UP:
+        return None
+    if tf.config.list_logical_devices("GPU"):  # cuDNN chooses its algorithm by itself
+        return None
+    return winograd.convolution(inputs, kernel)
 
 
 def fused_batch_norm(
@@ -61,8 +77,8 @@ def non_max_suppression(
     max_detections: int,
 ) -> tuple[Any, Any, Any, Any] | None:
     """See `hortus.engine.kernels.non_max_suppression`."""
-    if control_flow_util.GraphOrParentsInXlaContext(tf.compat.v1.get_default_graph()):
-        return None  # XLA cannot compile the kernel
+    if _is_compiled_by_xla():
+        return None  # it cannot compile the kernel
     boxes, scores, classes, count = tf.image.combined_non_max_suppression(
         boxes,
         scores,
@@ -165,3 +181,7 @@ def sum_over_replicas(value: Any) -> Any:
     if context is None or context.num_replicas_in_sync == 1:
         return value
     return context.all_reduce(tf.distribute.ReduceOp.SUM, value)
+
+
+def _is_compiled_by_xla() -> bool:
+    return control_flow_util.GraphOrParentsInXlaContext(tf.compat.v1.get_default_graph())

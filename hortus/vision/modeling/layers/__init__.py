@@ -16,6 +16,7 @@ _MODULES = {
     "BottleneckBlock": "residual_block",
     "ClassToken": "position_embedding",
     "Configurable": "configurable",
+    "Conv2D": "conv2d",
     "ConvNeXtBlock": "convnext_block",
     "ConvNormAct": "conv_norm_act",
     "DepthwiseScaleResampling": "scale_resampling",

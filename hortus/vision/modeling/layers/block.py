@@ -5,6 +5,7 @@ from typing import Any
 import keras
 
 from hortus.vision.modeling.layers.configurable import Configurable
+from hortus.vision.modeling.layers.conv2d import Conv2D
 from hortus.vision.modeling.layers.norm_act import NormAct
 
 Shape = tuple[int | None, ...]
@@ -41,7 +42,7 @@ class Block(Configurable, keras.layers.Layer):
     def _conv(
         self, filters: int, kernel_size: int, *, name: str, use_bias: bool = False, **kwargs: Any
     ) -> keras.layers.Layer:
-        return keras.layers.Conv2D(
+        return Conv2D(
             filters,
             kernel_size,
             padding="same",

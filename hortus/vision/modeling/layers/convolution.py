@@ -5,6 +5,7 @@ from typing import Any
 import keras
 
 from hortus.vision.modeling.layers.block import fresh_initializer
+from hortus.vision.modeling.layers.conv2d import Conv2D
 
 
 def convolution(
@@ -29,7 +30,7 @@ def convolution(
         **kwargs: of `keras.layers.Conv2D`, such as `strides` or `bias_initializer`.
     """
     if not separable:
-        return keras.layers.Conv2D(
+        return Conv2D(
             filters,
             kernel_size,
             padding="same",
