@@ -4,6 +4,7 @@ Each function says what it returns where the backend has nothing faster, so that
 once: it asks here, and otherwise computes with `keras.ops`.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -19,16 +20,16 @@ def allow_fast_convolution(allow: bool) -> None:
     _allows_fast_convolution = allow
 
 
-def convolution_3x3(inputs: Any, kernel: Any) -> Any:
-    """A 3x3 convolution of stride 1 whose outputs are as large as its inputs, to be trained.
+def convolution_3x3(inputs: Sequence[Any], kernel: Any) -> list[Any] | None:
+    """3x3 convolutions of stride 1 with outputs as large as the inputs, fast in training.
 
     Args:
-        inputs: (batch, height, width, channels).
-        kernel: (3, 3, channels, filters), of the same type.
+        inputs: each (batch, height, width, channels).
+        kernel: (3, 3, channels, filters), of the same type, for all of them.
 
     Returns:
-        (batch, height, width, filters); None where the plain way is as fast, or not known to be
-        slower.
+        For each input, (batch, height, width, filters); None where the plain way is as fast, or
+        not known to be slower.
     """
     if keras.backend.backend() != "tensorflow" or not _allows_fast_convolution:
         return None

@@ -16,6 +16,7 @@ from hortus.engine.accumulation import GradientCollector, part
 from hortus.engine.base import END_OF_TRAINING_DATA, Engine, Feed, Step, batch_size, uneven
 from hortus.engine.environment import EngineError
 from hortus.engine.loss_scale import innermost
+from hortus.engine.tensorflow import weight_decay
 from hortus.engine.tensorflow.feed import DatasetFeed
 
 
@@ -23,16 +24,19 @@ def value_and_grad(
     fn: Callable[[], Any], variables: Sequence[Any], optimizer: Optional[Any] = None
 ) -> tuple[Any, list[Any]]:
     """See `hortus.engine.value_and_grad`."""
-    with tf.GradientTape() as tape:
-        result = fn()
-        loss = result[0] if isinstance(result, tuple) else result
-        scaled = tf.cast(loss, tf.float32)
-        replicas = tf.distribute.get_strategy().num_replicas_in_sync
-        if replicas > 1:
-            scaled /= replicas
-        if optimizer is not None:
-            scaled = optimizer.scale_loss(scaled)
-    return result, tape.gradient(scaled, [v.value for v in variables])
+    with weight_decay.deferred() as penalties:
+        with tf.GradientTape() as tape:
+            result = fn()
+            loss = result[0] if isinstance(result, tuple) else result
+            scaled = tf.cast(loss, tf.float32)
+            replicas = tf.distribute.get_strategy().num_replicas_in_sync
+            if replicas > 1:
+                scaled /= replicas
+            if optimizer is not None:
+                scaled = optimizer.scale_loss(scaled)
+        values = [v.value for v in variables]
+        gradients = tape.gradient(scaled, values)
+    return result, weight_decay.add(gradients, values, penalties)
 
 
 class TensorFlowEngine(Engine):

@@ -1,12 +1,13 @@
 """The TensorFlow side of `hortus.engine.kernels`."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.ops import control_flow_util  # no public way tells that XLA is compiling
 
-from hortus.engine.tensorflow import winograd
+from hortus.engine.tensorflow import weight_decay, winograd
 
 _FUSABLE = ("float32", "bfloat16", "float16")
 # Below this, TensorFlow silently raises epsilon, as cuDNN asks for it.
@@ -15,12 +16,12 @@ _LEAST_SPEED_UP = 1.25
 """Expected of Winograd's algorithm, which takes more memory, to choose it."""
 
 
-def convolution_3x3(inputs: Any, kernel: Any) -> Any:
+def convolution_3x3(inputs: Sequence[Any], kernel: Any) -> list[Any] | None:
     """See `hortus.engine.kernels.convolution_3x3`."""
-    inputs, kernel = tf.convert_to_tensor(inputs), tf.convert_to_tensor(kernel)
-    if inputs.dtype != tf.float32 or _is_compiled_by_xla():
+    inputs, kernel = [tf.convert_to_tensor(x) for x in inputs], tf.convert_to_tensor(kernel)
+    if kernel.dtype != tf.float32 or _is_compiled_by_xla():
         return None
-    if winograd.speed_up(inputs, kernel.shape[-1]) < _LEAST_SPEED_UP:
+    if winograd.speed_up(inputs, kernel) < _LEAST_SPEED_UP:
         return None
     if tf.config.list_logical_devices("GPU"):  # cuDNN chooses its algorithm by itself
         return None
@@ -135,7 +136,7 @@ def approximate_gelu(inputs: Any) -> Any:
 
 def half_sum_of_squares(inputs: Any) -> Any:
     """See `hortus.engine.kernels.half_sum_of_squares`."""
-    return tf.nn.l2_loss(tf.convert_to_tensor(inputs))
+    return weight_decay.half_sum_of_squares(inputs)
 
 
 def momentum_step(

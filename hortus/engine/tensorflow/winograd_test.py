@@ -10,6 +10,10 @@ pytestmark = pytest.mark.skipif(
 )
 
 
+def fast(inputs, kernel):
+    return winograd.convolution([inputs], kernel)[0]
+
+
 def direct(inputs, kernel):
     return tf.nn.conv2d(inputs, kernel, strides=1, padding="SAME")
 
@@ -30,7 +34,7 @@ def test_outputs_and_gradients_are_those_of_the_direct_way(size, compiled):
     upstream = tf.constant(random.normal(size=(3, *size, 8)), tf.float32)
     run = tf.function(with_gradients) if compiled else with_gradients
     expected = with_gradients(direct, inputs, kernel, upstream)
-    for a, b in zip(run(winograd.convolution, inputs, kernel, upstream), expected, strict=True):
+    for a, b in zip(run(fast, inputs, kernel, upstream), expected, strict=True):
         assert a.shape == b.shape
         # About ten times the rounding of the direct way; a wrong entry of a map is off by 0.1.
         np.testing.assert_allclose(a, b, atol=5e-5 * np.abs(b).max())
@@ -51,19 +55,44 @@ def test_gradients_can_be_differentiated():
         return outer.gradient(slope, kernel)
 
     expected = second(direct)
-    np.testing.assert_allclose(
-        second(winograd.convolution), expected, atol=1e-4 * np.abs(expected).max()
-    )
+    np.testing.assert_allclose(second(fast), expected, atol=1e-4 * np.abs(expected).max())
+
+
+def test_several_inputs_share_a_kernel():
+    random = np.random.RandomState(0)
+    inputs = [
+        tf.constant(random.normal(size=(2, *size, 8)), tf.float32)
+        for size in [(8, 8), (5, 3), (1, 1)]
+    ]
+    kernel = tf.constant(random.normal(size=(3, 3, 8, 4)), tf.float32)
+
+    def with_gradients(convolution):
+        with tf.GradientTape() as tape:
+            tape.watch([*inputs, kernel])
+            outputs = convolution()
+            loss = tf.add_n([tf.reduce_sum(y**2) for y in outputs])
+        return *outputs, *tape.gradient(loss, [*inputs, kernel])
+
+    expected = with_gradients(lambda: [direct(x, kernel) for x in inputs])
+    actual = with_gradients(lambda: winograd.convolution(inputs, kernel))
+    for a, b in zip(actual, expected, strict=True):
+        np.testing.assert_allclose(a, b, atol=5e-5 * np.abs(b).max())
 
 
 def test_many_channels_are_worth_it_and_few_are_not():
     def expected(batch, side, channels, filters):
-        return winograd.speed_up(tf.zeros([batch, side, side, channels]), filters)
+        inputs, kernel = (
+            tf.zeros([batch, side, side, channels]),
+            tf.zeros([3, 3, channels, filters]),
+        )
+        return winograd.speed_up([inputs], kernel)
 
     assert expected(4, 32, 256, 256) > 1.5
     assert expected(4, 32, 64, 64) < 1.0
     # All the work would be that of mapping the kernel.
     assert expected(1, 4, 256, 256) < 1.0
-    function = tf.function(lambda x: tf.constant(winograd.speed_up(x, 256)))
+    function = tf.function(
+        lambda x: tf.constant(winograd.speed_up([x], tf.zeros([3, 3, 256, 256])))
+    )
     unknown = function.get_concrete_function(tf.TensorSpec([None, 32, 32, 256], tf.float32))
     assert float(unknown(tf.zeros([1, 32, 32, 256]))) == 0.0

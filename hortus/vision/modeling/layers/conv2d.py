@@ -1,5 +1,6 @@
 """The convolution that all models are made of."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -16,17 +17,23 @@ class Conv2D(keras.layers.Conv2D):
     """
 
     def call(self, inputs: Any, training: bool | None = None) -> Any:
-        outputs = self._fast(inputs) if training else None
-        if outputs is None:
-            return super().call(inputs)
-        if self.use_bias:
-            outputs = ops.add(outputs, self.bias)
-        return outputs if self.activation is None else self.activation(outputs)
+        outputs = self.train_together([inputs]) if training else None
+        return super().call(inputs) if outputs is None else outputs[0]
 
-    def _fast(self, inputs: Any) -> Any:
+    def train_together(self, inputs: Sequence[Any]) -> list[Any] | None:
+        """The outputs of several inputs, such as the levels of a pyramid, in training.
+
+        Returns:
+            None where one after the other is as fast.
+        """
         is_plain = (self.kernel_size, self.strides, self.dilation_rate) == ((3, 3), (1, 1), (1, 1))
         if not is_plain or self.groups > 1 or self.padding != "same":
             return None
         if self.data_format != "channels_last":
             return None
-        return kernels.convolution_3x3(inputs, self.kernel)
+        outputs = kernels.convolution_3x3(inputs, self.kernel)
+        if outputs is None:
+            return None
+        if self.use_bias:
+            outputs = [ops.add(y, self.bias) for y in outputs]
+        return outputs if self.activation is None else [self.activation(y) for y in outputs]

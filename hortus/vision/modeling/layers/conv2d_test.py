@@ -14,10 +14,10 @@ WIDE = (2, 16, 16, 192)
 def chosen(monkeypatch):
     """Whether each call of the kernel took the fast way."""
     choices = []
-    whole = kernels.convolution_3x3
+    original = kernels.convolution_3x3
 
     def spy(inputs, kernel):
-        outputs = whole(inputs, kernel)
+        outputs = original(inputs, kernel)
         choices.append(outputs is not None)
         return outputs
 

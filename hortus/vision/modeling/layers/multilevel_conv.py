@@ -81,8 +81,13 @@ class MultilevelConv(Configurable, keras.layers.Layer):
             if not conv.built:
                 conv.build(input_shape[str(level)])
 
-    def call(self, inputs: dict[str, Any]) -> dict[str, Any]:
+    def call(self, inputs: dict[str, Any], training: bool | None = None) -> dict[str, Any]:
         """{level: (batch, height, width, channels)} to {level: (batch, height, width, filters)}."""
+        if training and self.share_levels and not self.separable:
+            features = [inputs[str(level)] for level in self.levels]
+            outputs = self.convs["shared"].train_together(features)
+            if outputs is not None:
+                return {str(level): y for level, y in zip(self.levels, outputs, strict=True)}
         return {
             str(level): self.convs[self._name(level)](inputs[str(level)]) for level in self.levels
         }
