@@ -15,7 +15,7 @@ _allows_fast_convolution = True
 
 
 def allow_fast_convolution(allow: bool) -> None:
-    """Whether `convolution_3x3` may take a faster way, which rounds otherwise; it may at first."""
+    """Whether convolutions may take a faster way, which rounds otherwise; they may at first."""
     global _allows_fast_convolution
     _allows_fast_convolution = allow
 
@@ -36,6 +36,25 @@ def convolution_3x3(inputs: Sequence[Any], kernel: Any) -> list[Any] | None:
     from hortus.engine.tensorflow import kernels
 
     return kernels.convolution_3x3(inputs, kernel)
+
+
+def convolution_1x1(inputs: Any, kernel: Any, strides: tuple[int, int]) -> Any:
+    """A 1x1 convolution, fast in training.
+
+    Args:
+        inputs: (batch, height, width, channels).
+        kernel: (1, 1, channels, filters), of the same type.
+        strides: along height and width.
+
+    Returns:
+        (batch, height, width, filters), sizes divided by the strides and rounded up; None where
+        the plain way is as fast, or not known to be slower.
+    """
+    if keras.backend.backend() != "tensorflow" or not _allows_fast_convolution:
+        return None
+    from hortus.engine.tensorflow import kernels
+
+    return kernels.convolution_1x1(inputs, kernel, strides)
 
 
 def fused_batch_norm(

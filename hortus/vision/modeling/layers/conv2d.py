@@ -17,8 +17,15 @@ class Conv2D(keras.layers.Conv2D):
     """
 
     def call(self, inputs: Any, training: bool | None = None) -> Any:
-        outputs = self.train_together([inputs]) if training else None
-        return super().call(inputs) if outputs is None else outputs[0]
+        if not training or self.data_format != "channels_last" or self.groups > 1:
+            return super().call(inputs)
+        outputs = None
+        # The backend adds a bias to what its own kernel computes in the same pass.
+        if self.kernel_size == (1, 1) and not self.use_bias:
+            outputs = kernels.convolution_1x1(inputs, self.kernel, self.strides)
+        elif self._is_plain_3x3():
+            (outputs,) = kernels.convolution_3x3([inputs], self.kernel) or (None,)
+        return super().call(inputs) if outputs is None else self._finish(outputs)
 
     def train_together(self, inputs: Sequence[Any]) -> list[Any] | None:
         """The outputs of several inputs, such as the levels of a pyramid, in training.
@@ -26,14 +33,16 @@ class Conv2D(keras.layers.Conv2D):
         Returns:
             None where one after the other is as fast.
         """
-        is_plain = (self.kernel_size, self.strides, self.dilation_rate) == ((3, 3), (1, 1), (1, 1))
-        if not is_plain or self.groups > 1 or self.padding != "same":
-            return None
-        if self.data_format != "channels_last":
+        if self.data_format != "channels_last" or self.groups > 1 or not self._is_plain_3x3():
             return None
         outputs = kernels.convolution_3x3(inputs, self.kernel)
-        if outputs is None:
-            return None
+        return None if outputs is None else [self._finish(y) for y in outputs]
+
+    def _is_plain_3x3(self) -> bool:
+        sizes = self.kernel_size, self.strides, self.dilation_rate
+        return sizes == ((3, 3), (1, 1), (1, 1)) and self.padding == "same"
+
+    def _finish(self, outputs: Any) -> Any:
         if self.use_bias:
-            outputs = [ops.add(y, self.bias) for y in outputs]
-        return outputs if self.activation is None else [self.activation(y) for y in outputs]
+            outputs = ops.add(outputs, self.bias)
+        return outputs if self.activation is None else self.activation(outputs)

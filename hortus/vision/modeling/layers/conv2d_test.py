@@ -49,7 +49,7 @@ def test_equals_the_layer_of_keras_in_training_too(chosen):
         {"dilation_rate": 2},
         {"padding": "valid"},
         {"groups": 2},
-        {"kernel_size": 1},
+        {"kernel_size": 1, "use_bias": True},
         {"dtype": "mixed_bfloat16"},
     ],
 )
@@ -65,6 +65,33 @@ def test_others_stay_as_they_are(arguments, chosen):
         ops.convert_to_numpy(ops.cast(plain(inputs), "float32")),
     )
     assert True not in chosen
+
+
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="by TensorFlow's tape")
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("strides", [1, 2, (3, 1)])
+@pytest.mark.parametrize("padding", ["same", "valid"])
+def test_1x1_equals_the_layer_of_keras(strides, padding, compiled):
+    import tensorflow as tf
+
+    settings = {"strides": strides, "padding": padding, "use_bias": False}
+    layer, plain = Conv2D(6, 1, **settings), keras.layers.Conv2D(6, 1, **settings)
+    random = np.random.RandomState(0)
+    inputs = tf.constant(random.normal(size=(2, 7, 4, 5)), tf.float32)
+    layer.build(inputs.shape)
+    plain.build(inputs.shape)
+    plain.set_weights(layer.get_weights())
+
+    def run(conv):
+        with tf.GradientTape() as tape:
+            tape.watch(inputs)
+            outputs = conv(inputs, **({"training": True} if conv is layer else {}))
+            loss = tf.reduce_sum(outputs**2)
+        return outputs, *tape.gradient(loss, [inputs, conv.kernel.value])
+
+    for a, b in zip((tf.function(run) if compiled else run)(layer), run(plain), strict=True):
+        # Sums of up to 56 numbers in another order.
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
 
 
 def test_a_run_can_do_without(chosen):
