@@ -11,7 +11,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.setup-stamp
 EXTRAS ?= cpu,jax,dev,export
 # More than a small machine's cores: many tests wait for a process that they start.
-JOBS ?= 3
+JOBS ?= 4
 # For instance: make test TESTS='hortus/core -k registry'
 TESTS ?=
 
