@@ -2,9 +2,12 @@
 
 F(4 x 4, 3 x 3) of Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks" (2015): each
 tile of 4 x 4 outputs is linear in 36 products per pair of channels, where the direct way takes 144.
-Inputs and kernel are mapped to those 36 numbers, multiplied in 36 matrix products over the
-channels, and mapped back. All maps are matrix products too, and the gradients consist of the same
-products, transposed, so that they save as much.
+The 6 x 6 inputs of every tile and the kernel are mapped to those 36 numbers, multiplied in 36
+matrix products over the channels, and mapped back. The gradient by the inputs is such a convolution
+too, by the kernel turned round; that by the kernel consists of the same products, transposed.
+
+Maps are matrix products. What goes to and from tiles are rows of channels, looked up by their
+places: the tiles of all images, of several sizes too, make one matrix.
 
 The maps have entries up to 8: the rounding error of float32 is about ten times that of the direct
 way, 1e-5 of the largest output.
@@ -48,8 +51,15 @@ _OUTPUT_MAP = np.array(
     "float32",
 )
 # Of a tile's two sides at once.
+_INPUT_MAPS = np.kron(_INPUT_MAP, _INPUT_MAP)
 _KERNEL_MAPS = np.kron(_KERNEL_MAP, _KERNEL_MAP).astype("float32")
+_TURNED_KERNEL_MAPS = np.ascontiguousarray(_KERNEL_MAPS[:, ::-1])
+"""Of a kernel turned by half a circle."""
 _OUTPUT_MAPS = np.kron(_OUTPUT_MAP, _OUTPUT_MAP)
+_OUTPUT_MAPS_BACK = np.ascontiguousarray(_OUTPUT_MAPS.T)
+
+_MOST_TILES = 65536
+"""Places are constants of the graph, which has to stay small: 272 bytes per tile."""
 
 
 def convolution(inputs: Sequence[tf.Tensor], kernel: tf.Tensor) -> list[tf.Tensor]:
@@ -62,131 +72,135 @@ def convolution(inputs: Sequence[tf.Tensor], kernel: tf.Tensor) -> list[tf.Tenso
     Returns:
         For each input, (batch, height, width, filters) float32.
     """
-    channels, filters = kernel.shape[2:]
-    grids = [_Grid(x.shape[0], x.shape[1], x.shape[2]) for x in inputs]
-
-    def map_kernel(weights: tf.Tensor) -> tf.Tensor:
-        weights = tf.matmul(_KERNEL_MAPS, tf.reshape(weights, [9, channels * filters]))
-        return tf.reshape(weights, [_SPAN**2, channels, filters])
-
-    def map_inputs(inputs: Sequence[tf.Tensor]) -> tf.Tensor:
-        mapped = [grid.map_inputs(x) for grid, x in zip(grids, inputs, strict=True)]
-        return tf.concat(mapped, axis=1)
+    tiles = _tiles(tuple(tuple(x.shape[:3]) for x in inputs))
 
     @tf.custom_gradient
     def convolve(kernel: tf.Tensor, *inputs: tf.Tensor) -> Any:
-        products = tf.matmul(map_inputs(inputs), map_kernel(kernel))
-        products = tf.reshape(products, [_SPAN**2, -1])
-        parts = tf.split(
-            tf.matmul(_OUTPUT_MAPS, products), [grid.tiles * filters for grid in grids], axis=1
+        products = tf.matmul(
+            tiles.map(_INPUT_MAPS, tiles.rows(inputs), tiles.inputs),
+            _map_kernel(_KERNEL_MAPS, kernel),
         )
-        outputs = [grid.to_outputs(part) for grid, part in zip(grids, parts, strict=True)]
 
         def gradient(*upstream: tf.Tensor) -> tuple[tf.Tensor, ...]:
             # Mapped again, since the results of the first time would have taken memory until now.
             with tf.control_dependencies(upstream):
-                mapped = map_inputs([tf.identity(x) for x in inputs])
-                weights = map_kernel(tf.identity(kernel))
-            parts = [grid.from_outputs(y) for grid, y in zip(grids, upstream, strict=True)]
-            slopes = tf.matmul(_OUTPUT_MAPS, tf.concat(parts, axis=1), transpose_a=True)
-            slopes = tf.reshape(slopes, [_SPAN**2, -1, filters])
-            to_kernel = tf.matmul(mapped, slopes, transpose_a=True)
-            to_kernel = tf.reshape(to_kernel, [_SPAN**2, channels * filters])
-            to_inputs = tf.split(
-                tf.matmul(slopes, weights, transpose_b=True),
-                [grid.tiles for grid in grids],
-                axis=1,
+                again = [tf.identity(x) for x in inputs]
+                weights = _map_kernel(_TURNED_KERNEL_MAPS, tf.identity(kernel))
+            slopes = tiles.rows(upstream)
+            to_kernel = tf.matmul(
+                tiles.map(_INPUT_MAPS, tiles.rows(again), tiles.inputs),
+                tiles.map(_OUTPUT_MAPS_BACK, slopes, tiles.outputs),
+                transpose_a=True,
             )
-            return (
-                tf.reshape(tf.matmul(_KERNEL_MAPS, to_kernel, transpose_a=True), kernel.shape),
-                *(grid.to_inputs(part) for grid, part in zip(grids, to_inputs, strict=True)),
+            to_kernel = tf.reshape(to_kernel, [_SPAN**2, -1])
+            to_kernel = tf.matmul(_KERNEL_MAPS, to_kernel, transpose_a=True)
+            to_inputs = tf.matmul(
+                tiles.map(_INPUT_MAPS, slopes, tiles.inputs), weights, transpose_b=True
             )
+            return tf.reshape(to_kernel, kernel.shape), *tiles.to_images(to_inputs)
 
-        return outputs, gradient
+        return tiles.to_images(products), gradient
 
     return list(convolve(kernel, *inputs))
-
-
-@dataclasses.dataclass
-class _Grid:
-    """The tiles of images, and how to come to them and back."""
-
-    batch: int
-    height: int
-    width: int
-
-    @property
-    def rows(self) -> int:
-        return -(-self.height // _TILE)
-
-    @property
-    def columns(self) -> int:
-        return -(-self.width // _TILE)
-
-    @property
-    def tiles(self) -> int:
-        return self.batch * self.rows * self.columns
-
-    def map_inputs(self, x: tf.Tensor) -> tf.Tensor:
-        """Images to (36, tiles, channels)."""
-        channels = x.shape[-1]
-        # Padding and the overlap of tiles are part of the two matrices.
-        x = tf.reshape(x, [self.batch, self.height, self.width * channels])
-        x = tf.reshape(tf.matmul(_input_map(self.height), x), [-1, self.width, channels])
-        x = tf.matmul(_input_map(self.width), x)
-        x = tf.reshape(x, [self.batch, _SPAN, self.rows, _SPAN, self.columns, channels])
-        return tf.reshape(tf.transpose(x, [1, 3, 0, 2, 4, 5]), [_SPAN**2, self.tiles, channels])
-
-    def to_inputs(self, x: tf.Tensor) -> tf.Tensor:
-        """The transpose of `map_inputs`."""
-        channels = x.shape[-1]
-        x = tf.reshape(x, [_SPAN, _SPAN, self.batch, self.rows, self.columns, channels])
-        x = tf.transpose(x, [2, 0, 3, 1, 4, 5])
-        x = tf.reshape(x, [-1, _SPAN * self.columns, channels])
-        x = tf.matmul(_input_map(self.width), x, transpose_a=True)
-        x = tf.reshape(x, [self.batch, _SPAN * self.rows, self.width * channels])
-        x = tf.matmul(_input_map(self.height), x, transpose_a=True)
-        return tf.reshape(x, [self.batch, self.height, self.width, channels])
-
-    def to_outputs(self, y: tf.Tensor) -> tf.Tensor:
-        """(16, tiles * filters) to images."""
-        y = tf.reshape(y, [_TILE, _TILE, self.batch, self.rows, self.columns, -1])
-        y = tf.transpose(y, [2, 3, 0, 4, 1, 5])
-        y = tf.reshape(y, [self.batch, _TILE * self.rows, _TILE * self.columns, -1])
-        return y[:, : self.height, : self.width]
-
-    def from_outputs(self, y: tf.Tensor) -> tf.Tensor:
-        """The transpose of `to_outputs`."""
-        below, beside = _TILE * self.rows - self.height, _TILE * self.columns - self.width
-        y = tf.pad(y, [[0, 0], [0, below], [0, beside], [0, 0]])
-        y = tf.reshape(y, [self.batch, self.rows, _TILE, self.columns, _TILE, -1])
-        return tf.reshape(tf.transpose(y, [2, 4, 0, 1, 3, 5]), [_TILE**2, -1])
 
 
 def speed_up(inputs: Sequence[tf.Tensor], kernel: tf.Tensor) -> float:
     """About how many times as fast as the direct way a training step's part is on CPUs.
 
-    0 where a size of the inputs is not known.
+    0 where a size of the inputs is not known, or too large.
     """
+    if any(None in x.shape for x in inputs):
+        return 0.0
     channels, filters = kernel.shape[2:]
-    # In multiplications; what mapping a number costs was fitted to measurements on AVX-512, of
-    # 4 x 4 to 64 x 64 positions and 64 to 512 channels.
-    direct, reduced = 0.0, 25.0 * channels * filters
-    for x in inputs:
-        if None in x.shape:
-            return 0.0
-        grid = _Grid(*x.shape[:3])
-        direct += 9 * grid.batch * grid.height * grid.width * channels * filters
-        mapping = channels * (90 + 1.7 * max(grid.height, grid.width)) + filters * 90
-        reduced += grid.tiles * (channels * filters + mapping)
+    tiles = _tiles(tuple(tuple(x.shape[:3]) for x in inputs))
+    if tiles.count > _MOST_TILES:
+        return 0.0
+    # In multiplications. What mapping a number of a tile and of the kernel costs was fitted to
+    # measurements on AVX-512, of 4 x 4 to 64 x 64 positions and 64 to 512 channels.
+    direct = 9 * sum(tiles.sizes) * channels * filters
+    reduced = (tiles.count + 30) * channels * filters + 87 * tiles.count * (channels + filters)
     return direct / (_SPAN**2 * reduced)
 
 
-@functools.cache
-def _input_map(side: int) -> np.ndarray:
-    """(6 * tiles, side): from inputs along a side to the numbers of tiles, the number first."""
-    tiles = -(-side // _TILE)
-    padded = np.zeros((_SPAN, tiles, _TILE * tiles + 2), "float32")
-    for tile in range(tiles):
-        padded[:, tile, _TILE * tile : _TILE * tile + _SPAN] = _INPUT_MAP
-    return padded[:, :, 1 : side + 1].reshape(_SPAN * tiles, side)
+def _map_kernel(maps: np.ndarray, kernel: tf.Tensor) -> tf.Tensor:
+    """(3, 3, channels, filters) to (36, channels, filters)."""
+    mapped = tf.matmul(maps, tf.reshape(kernel, [maps.shape[1], -1]))
+    return tf.reshape(mapped, [_SPAN**2, *kernel.shape[2:]])
+
+
+@dataclasses.dataclass(frozen=True)
+class _Tiles:
+    """The tiles of images of several sizes, and how to come to them and back."""
+
+    shapes: tuple[tuple[int, int, int], ...]
+    """Batch, height, width."""
+
+    @property
+    def sizes(self) -> list[int]:
+        """Positions of each of the sizes."""
+        return [batch * height * width for batch, height, width in self.shapes]
+
+    @functools.cached_property
+    def count(self) -> int:
+        return self.inputs.shape[1]
+
+    @functools.cached_property
+    def inputs(self) -> np.ndarray:
+        """(36, tiles): the row of each of a tile's inputs."""
+        return self._rows_of(_SPAN, start=-1)
+
+    @functools.cached_property
+    def outputs(self) -> np.ndarray:
+        """(16, tiles): the row of each of a tile's outputs."""
+        return self._rows_of(_TILE, start=0)
+
+    @functools.cached_property
+    def places(self) -> np.ndarray:
+        """For each row, where among all numbers of `outputs` it is."""
+        places = np.zeros(sum(self.sizes) + 1, "int32")
+        places[self.outputs.reshape(-1)] = np.arange(self.outputs.size)
+        return places[:-1]
+
+    def _rows_of(self, span: int, start: int) -> np.ndarray:
+        """(span^2, tiles): rows of the positions of squares, the last row for those outside."""
+        parts, first, last = [], 0, sum(self.sizes)
+        for batch, height, width in self.shapes:
+            y, x = (_positions(side, span, start) for side in (height, width))
+            places = y[:, None, None, :, None] * width + x[None, :, None, None, :]
+            places = places + (np.arange(batch) * height * width + first)[:, None, None]
+            is_inside = ((y >= 0) & (y < height))[:, None, None, :, None]
+            is_inside = is_inside & ((x >= 0) & (x < width))[None, :, None, None, :]
+            parts.append(np.where(is_inside, places, last).reshape(span**2, -1))
+            first += batch * height * width
+        return np.concatenate(parts, axis=1).astype("int32")
+
+    def rows(self, images: Sequence[tf.Tensor]) -> tf.Tensor:
+        """(positions + 1, channels); the last row is 0."""
+        channels = images[0].shape[-1]
+        rows = [tf.reshape(x, [-1, channels]) for x in images]
+        return tf.concat([*rows, tf.zeros([1, channels])], axis=0)
+
+    def map(self, maps: np.ndarray, rows: tf.Tensor, places: np.ndarray) -> tf.Tensor:
+        """(36, tiles, channels), of the rows at some places of each tile."""
+        found = tf.reshape(tf.gather(rows, places), [len(places), -1])
+        return tf.reshape(tf.matmul(maps, found), [_SPAN**2, self.count, rows.shape[-1]])
+
+    def to_images(self, products: tf.Tensor) -> list[tf.Tensor]:
+        """From (36, tiles, filters)."""
+        filters = products.shape[-1]
+        outputs = tf.matmul(_OUTPUT_MAPS, tf.reshape(products, [_SPAN**2, -1]))
+        rows = tf.gather(tf.reshape(outputs, [-1, filters]), self.places)
+        parts = tf.split(rows, self.sizes) if len(self.sizes) > 1 else [rows]
+        return [
+            tf.reshape(part, [*shape, filters])
+            for part, shape in zip(parts, self.shapes, strict=True)
+        ]
+
+
+_tiles = functools.lru_cache(maxsize=256)(_Tiles)
+"""Models have few sizes, and many layers of each."""
+
+
+def _positions(side: int, span: int, start: int) -> np.ndarray:
+    """(span, tiles) along a side."""
+    return _TILE * np.arange(-(-side // _TILE)) + np.arange(span)[:, None] + start
