@@ -138,9 +138,10 @@ class RuntimeConfig(hyperparams.Config):
     """With float16: `dynamic` (also null) or a fixed factor."""
     run_eagerly: bool = False
     """Whether steps run without compilation, to debug them."""
-    fast_convolution: bool = True
-    """Whether 3x3 convolutions train by Winograd's algorithm where it is faster: float32 on a CPU,
-    TensorFlow engine, many channels. It rounds to about 1e-5 of the largest output."""
+    fast_kernels: bool = True
+    """Whether training takes faster ways than TensorFlow's own, in float32 on a CPU: 3x3
+    convolutions of many channels by Winograd's algorithm, which rounds to about 1e-5 of the largest
+    output, and activations compiled by XLA."""
     batchnorm_spatial_persistent: bool = hyperparams.inert(
         False, "cuDNN chooses its batch normalisation kernel itself"
     )

@@ -26,9 +26,9 @@ def set_mixed_precision_policy(dtype: Optional[str]) -> None:
     keras.config.set_dtype_policy(_POLICIES[dtype])
 
 
-def set_fast_convolution(allow: bool) -> None:
-    """Allows 3x3 convolutions to train by a faster algorithm that rounds more, as at first."""
-    kernels.allow_fast_convolution(allow)
+def set_fast_kernels(allow: bool) -> None:
+    """Allows training to compute in faster ways, which round otherwise; it may at first."""
+    kernels.allow_fast_kernels(allow)
 
 
 def set_seed_and_determinism(runtime_config: cfg.RuntimeConfig) -> Optional[int]:

@@ -36,10 +36,10 @@ def test_an_unknown_type_names_the_known_ones():
 def test_a_run_chooses_how_convolutions_train():
     inputs, kernel = np.zeros((4, 16, 16, 256), "float32"), np.zeros((3, 3, 256, 256), "float32")
     try:
-        performance.set_fast_convolution(False)
+        performance.set_fast_kernels(False)
         assert kernels.convolution_3x3([inputs], kernel) is None
     finally:
-        performance.set_fast_convolution(True)
+        performance.set_fast_kernels(True)
     assert kernels.convolution_3x3([inputs], kernel) is not None
 
 

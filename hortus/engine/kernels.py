@@ -4,20 +4,20 @@ Each function says what it returns where the backend has nothing faster, so that
 once: it asks here, and otherwise computes with `keras.ops`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
 
 from hortus.engine import keras_private
 
-_allows_fast_convolution = True
+_allows_fast_kernels = True
 
 
-def allow_fast_convolution(allow: bool) -> None:
-    """Whether convolutions may take a faster way, which rounds otherwise; they may at first."""
-    global _allows_fast_convolution
-    _allows_fast_convolution = allow
+def allow_fast_kernels(allow: bool) -> None:
+    """Whether training may compute in faster ways, which round otherwise; it may at first."""
+    global _allows_fast_kernels
+    _allows_fast_kernels = allow
 
 
 def convolution_3x3(inputs: Sequence[Any], kernel: Any) -> list[Any] | None:
@@ -31,7 +31,7 @@ def convolution_3x3(inputs: Sequence[Any], kernel: Any) -> list[Any] | None:
         For each input, (batch, height, width, filters); None where the plain way is as fast, or
         not known to be slower.
     """
-    if keras.backend.backend() != "tensorflow" or not _allows_fast_convolution:
+    if keras.backend.backend() != "tensorflow" or not _allows_fast_kernels:
         return None
     from hortus.engine.tensorflow import kernels
 
@@ -50,7 +50,7 @@ def convolution_1x1(inputs: Any, kernel: Any, strides: tuple[int, int]) -> Any:
         (batch, height, width, filters), sizes divided by the strides and rounded up; None where
         the plain way is as fast, or not known to be slower.
     """
-    if keras.backend.backend() != "tensorflow" or not _allows_fast_convolution:
+    if keras.backend.backend() != "tensorflow" or not _allows_fast_kernels:
         return None
     from hortus.engine.tensorflow import kernels
 
@@ -143,13 +143,26 @@ def layer_norm(inputs: Any, gamma: Any, beta: Any, *, epsilon: float) -> Any:
     return kernels.layer_norm(inputs, gamma, beta, epsilon=epsilon)
 
 
-def approximate_gelu(inputs: Any) -> Any:
-    """GELU by its tanh approximation; on TensorFlow with its gradient in closed form."""
-    if keras.backend.backend() != "tensorflow":
-        return keras.ops.gelu(inputs, approximate=True)
-    from hortus.engine.tensorflow import kernels
+def in_one_pass(function: Callable, *inputs: Any, **constants: Any) -> Any:
+    """A function of single elements, in one pass over memory in training.
 
-    return kernels.approximate_gelu(inputs)
+    Args:
+        function: computes each element of its result from those at the same place of its inputs,
+            with `keras.ops`; one that is not made anew for each call.
+        *inputs: tensors; those after the first have no gradient.
+        **constants: named arguments, hashable.
+
+    Returns:
+        `function(*inputs, **constants)`.
+    """
+    if keras.backend.backend() == "tensorflow" and _allows_fast_kernels:
+        from hortus.engine.tensorflow import kernels
+
+        outputs = kernels.in_one_pass(function, inputs, constants)
+        if outputs is not None:
+            return outputs
+    first, *others = inputs
+    return function(first, *(keras.ops.stop_gradient(x) for x in others), **constants)
 
 
 def half_sum_of_squares(inputs: Any) -> Any:

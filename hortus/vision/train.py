@@ -76,7 +76,7 @@ def run(
     does_train = mode in train_lib.TRAIN_MODES
     performance.set_seed_and_determinism(runtime)
     performance.set_mixed_precision_policy(runtime.mixed_precision_dtype)
-    performance.set_fast_convolution(runtime.fast_convolution)
+    performance.set_fast_kernels(runtime.fast_kernels)
     strategy = distribute_utils.get_distribution_strategy(
         distribution_strategy=runtime.distribution_strategy,
         num_gpus=runtime.num_gpus,

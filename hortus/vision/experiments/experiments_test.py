@@ -50,7 +50,7 @@ ADDITIONS = {
     "runtime.engine": "TensorFlow or JAX",
     "runtime.seed": "one seed for the whole run",
     "runtime.deterministic": "runs that repeat bit for bit",
-    "runtime.fast_convolution": "whether convolutions may round otherwise to train faster",
+    "runtime.fast_kernels": "whether training may round otherwise to be faster",
     "runtime.virtual_cpu_devices": "several replicas on a laptop",
     "trainer.early_stopping": "stop when a metric no longer improves",
     "trainer.fast_dev_run": "a few steps of everything",

@@ -5,6 +5,8 @@ from typing import Any, Optional
 import keras
 from keras import ops
 
+from hortus.engine import kernels
+
 
 @keras.saving.register_keras_serializable(package="Hortus")
 class FocalLoss(keras.losses.Loss):
@@ -40,29 +42,34 @@ class FocalLoss(keras.losses.Loss):
             y_true: [..., classes], 1 for the class of an object and 0 otherwise.
             y_pred: logits [..., classes].
         """
-        alpha, gamma = self.alpha, self.gamma
-
-        # The gradient in closed form: the many steps of the loss need not be kept for it.
-        @ops.custom_gradient
-        def focal(logits: Any, targets: Any) -> tuple[Any, Any]:
-            is_object = targets == 1
-            # How wrong it is, as a logit: p = sigmoid(-wrong) is the probability of the answer.
-            wrong = ops.where(is_object, -logits, logits)
-            cross_entropy = ops.softplus(wrong)
-            # (1 - p)^gamma as one exponential: cheaper than a power, and exact for tiny 1 - p.
-            log_wrong = wrong - cross_entropy
-            weight = ops.where(is_object, alpha, 1 - alpha) * ops.exp(gamma * log_wrong)
-            share = ops.exp(log_wrong)
-            slope = weight * (share + gamma * cross_entropy * (1.0 - share))
-            slope = ops.where(is_object, -slope, slope)
-
-            def gradient(*upstream: Any, **named: Any) -> tuple[Any, Any]:
-                (upper,) = upstream or (named["upstream"],)
-                return upper * slope, ops.zeros_like(targets)
-
-            return weight * cross_entropy, gradient
-
-        return focal(y_pred, ops.cast(y_true, y_pred.dtype))
+        targets = ops.cast(y_true, y_pred.dtype)
+        return kernels.in_one_pass(focal_loss, y_pred, targets, alpha=self.alpha, gamma=self.gamma)
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "alpha": self.alpha, "gamma": self.gamma}
+
+
+def focal_loss(logits: Any, targets: Any, *, alpha: float, gamma: float) -> Any:
+    """The loss of each class; see `FocalLoss`."""
+
+    # The gradient in closed form: the many steps of the loss need not be kept for it.
+    @ops.custom_gradient
+    def focal(logits: Any, targets: Any) -> tuple[Any, Any]:
+        is_object = targets == 1
+        # How wrong it is, as a logit: p = sigmoid(-wrong) is the probability of the answer.
+        wrong = ops.where(is_object, -logits, logits)
+        cross_entropy = ops.softplus(wrong)
+        # (1 - p)^gamma as one exponential: cheaper than a power, and exact for tiny 1 - p.
+        log_wrong = wrong - cross_entropy
+        weight = ops.where(is_object, alpha, 1 - alpha) * ops.exp(gamma * log_wrong)
+        share = ops.exp(log_wrong)
+        slope = weight * (share + gamma * cross_entropy * (1.0 - share))
+        slope = ops.where(is_object, -slope, slope)
+
+        def gradient(*upstream: Any, **named: Any) -> tuple[Any, Any]:
+            (upper,) = upstream or (named["upstream"],)
+            return upper * slope, ops.zeros_like(targets)
+
+        return weight * cross_entropy, gradient
+
+    return focal(logits, targets)

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple, Optional
 import keras
 from keras import ops
 
-from hortus.vision.losses.focal import FocalLoss
+from hortus.engine import kernels
+from hortus.vision.losses.focal import focal_loss
 from hortus.vision.ops.anchor_labeler import AnchorLabels
 
 _ATTRIBUTE_DELTA = 1.0
@@ -31,7 +32,6 @@ class RetinaNetLoss:
     that images without objects count too.
 
     Args:
-        num_classes: with the background, class 0.
         alpha: of the focal loss.
         gamma: of the focal loss.
         delta: error of a box, in box coder units, from which the Huber loss grows linearly.
@@ -39,7 +39,6 @@ class RetinaNetLoss:
         attribute_types: `regression` or `classification` by the name of an attribute.
     """
 
-    num_classes: int
     alpha: float = 0.25
     gamma: float = 1.5
     delta: float = 0.1
@@ -58,21 +57,21 @@ class RetinaNetLoss:
 
         Args:
             labels: of n anchors; attributes that are classes as [batch, n, 1].
-            logits: [batch, n, num_classes].
+            logits: [batch, n, classes], with the background, class 0.
             codes: of the boxes, [batch, n, 4].
             attributes: [batch, n, size] each.
             normalizer: what to divide by; by default what `num_matched` says of the labels.
         """
         if normalizer is None:
             normalizer = num_matched(labels)
-        class_loss = self._focal(labels.classes, logits, self.num_classes, labels.class_weights)
+        class_loss = self._focal(labels.classes, logits, labels.class_weights)
         box_loss = _huber(labels.boxes, codes, self.delta, labels.box_weights)
         others = {}
         for name, kind in self.attribute_types.items():
             target, output = labels.attributes[name], (attributes or {})[name]
             if kind == "classification":
                 target = ops.cast(target[..., 0], "int32")
-                loss = self._focal(target, output, output.shape[-1], labels.box_weights)
+                loss = self._focal(target, output, labels.box_weights)
             else:
                 loss = _huber(target, output, _ATTRIBUTE_DELTA, labels.box_weights)
             others[name] = loss / normalizer
@@ -80,11 +79,16 @@ class RetinaNetLoss:
         total = class_loss + self.box_weight * box_loss + sum(others.values())
         return RetinaNetLosses(total, class_loss, box_loss, others)
 
-    def _focal(self, classes: Any, logits: Any, count: int, weights: Any) -> Any:
-        # Background, -1, is a row of zeros.
-        targets = ops.one_hot(classes, count, dtype=logits.dtype)
-        loss = FocalLoss(self.alpha, self.gamma, reduction="sum")
-        return loss(targets, logits, sample_weight=ops.expand_dims(weights, -1))
+    def _focal(self, classes: Any, logits: Any, weights: Any) -> Any:
+        settings = {"alpha": self.alpha, "gamma": self.gamma}
+        losses = kernels.in_one_pass(_weighted_focal, logits, classes, weights, **settings)
+        return ops.sum(losses)
+
+
+def _weighted_focal(logits: Any, classes: Any, weights: Any, *, alpha: float, gamma: float) -> Any:
+    # Background, -1, is a row of zeros.
+    targets = ops.one_hot(classes, logits.shape[-1], dtype=logits.dtype)
+    return focal_loss(logits, targets, alpha=alpha, gamma=gamma) * ops.expand_dims(weights, -1)
 
 
 def num_matched(labels: AnchorLabels) -> Any:

@@ -79,7 +79,7 @@ def labels_of(golden, classes=None, attributes=None):
 def test_parts_equal_reference(golden, delta):
     logits, codes = golden["focal/logits"], golden["box/pred"]
     labels = labels_of(golden)
-    criterion = RetinaNetLoss(5, delta=delta)
+    criterion = RetinaNetLoss(delta=delta)
     losses = criterion(labels, ops.convert_to_tensor(logits), codes)
     normalizer = golden["focal/sample_weight"].sum() + 1
     np.testing.assert_allclose(float(num_matched(labels)), normalizer, rtol=1e-6)
@@ -99,7 +99,7 @@ def test_parts_equal_reference(golden, delta):
 def test_class_numbers_equal_reference(golden):
     labels = labels_of(golden, classes=golden["retinanet_losses/labels"])
     labels = labels._replace(class_weights=ops.ones((2, 9)))
-    loss = RetinaNetLoss(5)(
+    loss = RetinaNetLoss()(
         labels, ops.convert_to_tensor(golden["focal/logits"]), golden["box/pred"], normalizer=1.0
     )
     expected = golden["retinanet_losses.FocalLoss_sum/a0.25_g1.5"]
@@ -115,7 +115,7 @@ def test_attributes(golden):
         "kind": ops.convert_to_tensor(random.normal(size=(2, 9, 3)), "float32"),
         "colour": ops.convert_to_tensor(3 * random.normal(size=(2, 9, 2)), "float32"),
     }
-    criterion = RetinaNetLoss(5, attribute_types={"kind": "classification", "colour": "regression"})
+    criterion = RetinaNetLoss(attribute_types={"kind": "classification", "colour": "regression"})
     logits, codes = ops.convert_to_tensor(golden["focal/logits"]), golden["box/pred"]
     losses = criterion(labels, logits, codes, outputs)
     weights = golden["focal/sample_weight"]
@@ -136,6 +136,6 @@ def test_images_without_objects(golden):
     labels = labels_of(golden, classes=np.full((2, 9), -1))
     labels = labels._replace(box_weights=ops.zeros((2, 9)))
     logits = ops.convert_to_tensor(golden["focal/logits"])
-    losses = RetinaNetLoss(5)(labels, logits, golden["box/pred"])
+    losses = RetinaNetLoss()(labels, logits, golden["box/pred"])
     assert float(losses.boxes) == 0 and np.isfinite(float(losses.total))
     assert float(losses.classes) > 0  # what was found there counts as wrong

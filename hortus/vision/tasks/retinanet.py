@@ -116,7 +116,6 @@ class RetinaNetTask(base_task.Task):
         """
         config, num_classes = self.task_config.losses, self.task_config.model.num_classes
         criterion = RetinaNetLoss(
-            num_classes,
             config.focal_loss_alpha,
             config.focal_loss_gamma,
             config.huber_loss_delta,

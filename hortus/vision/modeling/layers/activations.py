@@ -27,7 +27,25 @@ def register_activation(name: str) -> Callable[[Activation], Activation]:
 @keras.saving.register_keras_serializable(package="Hortus")
 def approximate_gelu(x: Any) -> Any:
     """GELU by its tanh approximation, as vision transformers were trained with."""
-    return kernels.approximate_gelu(x)
+    return kernels.in_one_pass(_approximate_gelu, x)
+
+
+def _approximate_gelu(x: Any) -> Any:
+    return ops.gelu(x, approximate=True)
+
+
+@register_activation("swish")
+@keras.saving.register_keras_serializable(package="Hortus")
+def swish(x: Any) -> Any:
+    """The product of x and its sigmoid (Ramachandran et al. 2017)."""
+    return kernels.in_one_pass(keras.activations.silu, x)
+
+
+@register_activation("hard_swish")
+@keras.saving.register_keras_serializable(package="Hortus")
+def hard_swish(x: Any) -> Any:
+    """Swish of straight lines (Howard et al. 2019)."""
+    return kernels.in_one_pass(keras.activations.hard_silu, x)
 
 
 @register_activation("squared_relu")
@@ -46,15 +64,13 @@ def hard_sigmoid(x: Any) -> Any:
 
 for _name, _activation in {
     "gelu": keras.activations.gelu,
-    "hard_swish": keras.activations.hard_silu,
     "identity": keras.activations.linear,
     "leaky_relu": keras.activations.leaky_relu,
     "linear": keras.activations.linear,
     "mish": keras.activations.mish,
     "relu": keras.activations.relu,
     "relu6": keras.activations.relu6,
-    "simple_swish": keras.activations.silu,
-    "swish": keras.activations.silu,
+    "simple_swish": swish,
 }.items():
     register_activation(_name)(_activation)
 

@@ -97,10 +97,10 @@ def test_1x1_equals_the_layer_of_keras(strides, padding, compiled):
 def test_a_run_can_do_without(chosen):
     layer = Conv2D(192, 3, padding="same")
     try:
-        kernels.allow_fast_convolution(False)
+        kernels.allow_fast_kernels(False)
         layer(np.zeros(WIDE, "float32"), training=True)
     finally:
-        kernels.allow_fast_convolution(True)
+        kernels.allow_fast_kernels(True)
     assert chosen == [False]
 
 

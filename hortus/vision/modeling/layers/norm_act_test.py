@@ -50,8 +50,8 @@ def test_norm_act_follows_the_config():
     assert isinstance(norm, BatchNormalization) and norm.name == "stem_norm"
     assert (norm.momentum, norm.epsilon, norm.synchronized) == (0.9, 1e-4, True)
     assert not norm.trainable
-    assert norm_act.activation(name="act").activation is keras.activations.silu
-    assert norm_act.activate is keras.activations.silu
+    assert norm_act.activation(name="act").activation is activations.swish
+    assert norm_act.activate is activations.swish
 
 
 def test_norm_act_takes_every_field_of_the_config():
