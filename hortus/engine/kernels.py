@@ -57,6 +57,25 @@ def convolution_1x1(inputs: Any, kernel: Any, strides: tuple[int, int]) -> Any:
     return kernels.convolution_1x1(inputs, kernel, strides)
 
 
+def strided_3x3(inputs: Any, kernel: Any, strides: tuple[int, int]) -> Any:
+    """A 3x3 convolution with strides and as much padding as it needs, fast in training.
+
+    Args:
+        inputs: (batch, height, width, channels).
+        kernel: (3, 3, channels, filters), of the same type.
+        strides: along height and width.
+
+    Returns:
+        (batch, height, width, filters), sizes divided by the strides and rounded up; None where
+        the plain way is as fast, or not known to be slower.
+    """
+    if keras.backend.backend() != "tensorflow" or not _allows_fast_kernels:
+        return None
+    from hortus.engine.tensorflow import kernels
+
+    return kernels.strided_3x3(inputs, kernel, strides)
+
+
 def fused_batch_norm(
     inputs: Any,
     gamma: Any,

@@ -6,7 +6,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.ops import control_flow_util  # no public way tells that XLA is compiling
 
-from hortus.engine.tensorflow import one_pass, weight_decay, winograd
+from hortus.engine.tensorflow import convolutions, one_pass, weight_decay, winograd
 
 _FUSABLE = ("float32", "bfloat16", "float16")
 # Below this, TensorFlow silently raises epsilon, as cuDNN asks for it.
@@ -28,32 +28,15 @@ def convolution_1x1(inputs: Any, kernel: Any, strides: tuple[int, int]) -> Any:
     inputs, kernel = tf.convert_to_tensor(inputs), tf.convert_to_tensor(kernel)
     if not _runs_on_cpu(kernel):
         return None
-    if strides != (1, 1):
-        # The kernel for strides would go through all inputs. Windows of one element are a slice,
-        # for which, and for its gradient, there are quicker kernels than for slices.
-        inputs = tf.nn.avg_pool2d(inputs, ksize=1, strides=strides, padding="VALID")
+    return convolutions.convolution_1x1(inputs, kernel, strides)
 
-    @tf.custom_gradient
-    def convolve(inputs: tf.Tensor, kernel: tf.Tensor) -> Any:
-        def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-            to_inputs = tf.raw_ops.Conv2DBackpropInput(
-                input_sizes=tf.shape(inputs),
-                filter=kernel,
-                out_backprop=upstream,
-                strides=[1, 1, 1, 1],
-                padding="VALID",
-            )
-            # As a matrix product it takes three quarters of the time of the kernel for it.
-            to_kernel = tf.matmul(
-                tf.reshape(inputs, [-1, kernel.shape[2]]),
-                tf.reshape(upstream, [-1, kernel.shape[3]]),
-                transpose_a=True,
-            )
-            return to_inputs, tf.reshape(to_kernel, kernel.shape)
 
-        return tf.nn.conv2d(inputs, kernel, strides=1, padding="VALID"), gradient
-
-    return convolve(inputs, kernel)
+def strided_3x3(inputs: Any, kernel: Any, strides: tuple[int, int]) -> Any:
+    """See `hortus.engine.kernels.strided_3x3`."""
+    inputs, kernel = tf.convert_to_tensor(inputs), tf.convert_to_tensor(kernel)
+    if not convolutions.can_stride(inputs, kernel) or not _runs_on_cpu(kernel):
+        return None
+    return convolutions.strided_3x3(inputs, kernel, strides)
 
 
 def fused_batch_norm(

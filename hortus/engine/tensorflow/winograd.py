@@ -82,21 +82,24 @@ def convolution(inputs: Sequence[tf.Tensor], kernel: tf.Tensor) -> list[tf.Tenso
         )
 
         def gradient(*upstream: tf.Tensor) -> tuple[tf.Tensor, ...]:
-            # Mapped again, since the results of the first time would have taken memory until now.
             with tf.control_dependencies(upstream):
-                again = [tf.identity(x) for x in inputs]
+                # Mapped again, as what was mapped would have taken memory until now.
                 weights = _map_kernel(_TURNED_KERNEL_MAPS, tf.identity(kernel))
             slopes = tiles.rows(upstream)
+            to_inputs = tf.matmul(
+                tiles.map(_INPUT_MAPS, slopes, tiles.inputs), weights, transpose_b=True
+            )
+            # The next gradient waits for that by the inputs; both at once would take more memory.
+            with tf.control_dependencies([to_inputs]):
+                again = tiles.rows([tf.identity(x) for x in inputs])
+                slopes = tf.identity(slopes)
             to_kernel = tf.matmul(
-                tiles.map(_INPUT_MAPS, tiles.rows(again), tiles.inputs),
+                tiles.map(_INPUT_MAPS, again, tiles.inputs),
                 tiles.map(_OUTPUT_MAPS_BACK, slopes, tiles.outputs),
                 transpose_a=True,
             )
             to_kernel = tf.reshape(to_kernel, [_SPAN**2, -1])
             to_kernel = tf.matmul(_KERNEL_MAPS, to_kernel, transpose_a=True)
-            to_inputs = tf.matmul(
-                tiles.map(_INPUT_MAPS, slopes, tiles.inputs), weights, transpose_b=True
-            )
             return tf.reshape(to_kernel, kernel.shape), *tiles.to_images(to_inputs)
 
         return tiles.to_images(products), gradient

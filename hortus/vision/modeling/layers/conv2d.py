@@ -20,11 +20,12 @@ class Conv2D(keras.layers.Conv2D):
         if not training or self.data_format != "channels_last" or self.groups > 1:
             return super().call(inputs)
         outputs = None
-        # The backend adds a bias to what its own kernel computes in the same pass.
-        if self.kernel_size == (1, 1) and not self.use_bias:
+        if self.kernel_size == (1, 1):
             outputs = kernels.convolution_1x1(inputs, self.kernel, self.strides)
-        elif self._is_plain_3x3():
+        elif self._is_plain_3x3(strides=(1, 1)):
             (outputs,) = kernels.convolution_3x3([inputs], self.kernel) or (None,)
+        elif self._is_plain_3x3(self.strides):
+            outputs = kernels.strided_3x3(inputs, self.kernel, self.strides)
         return super().call(inputs) if outputs is None else self._finish(outputs)
 
     def train_together(self, inputs: Sequence[Any]) -> list[Any] | None:
@@ -33,14 +34,16 @@ class Conv2D(keras.layers.Conv2D):
         Returns:
             None where one after the other is as fast.
         """
-        if self.data_format != "channels_last" or self.groups > 1 or not self._is_plain_3x3():
+        if self.data_format != "channels_last" or self.groups > 1:
+            return None
+        if not self._is_plain_3x3(strides=(1, 1)):
             return None
         outputs = kernels.convolution_3x3(inputs, self.kernel)
         return None if outputs is None else [self._finish(y) for y in outputs]
 
-    def _is_plain_3x3(self) -> bool:
+    def _is_plain_3x3(self, strides: tuple[int, int]) -> bool:
         sizes = self.kernel_size, self.strides, self.dilation_rate
-        return sizes == ((3, 3), (1, 1), (1, 1)) and self.padding == "same"
+        return sizes == ((3, 3), strides, (1, 1)) and self.padding == "same"
 
     def _finish(self, outputs: Any) -> Any:
         if self.use_bias:

@@ -67,31 +67,76 @@ def test_others_stay_as_they_are(arguments, chosen):
     assert not any(chosen)
 
 
+def with_gradients(layer, inputs, training):
+    import tensorflow as tf
+
+    with tf.GradientTape() as tape:
+        tape.watch(inputs)
+        outputs = layer(inputs, **({"training": True} if training else {}))
+        loss = tf.reduce_sum(outputs**2)
+    return outputs, *tape.gradient(loss, [inputs, *(v.value for v in layer.trainable_variables)])
+
+
+def compare_with_keras(shape, compiled, **settings):
+    """Outputs and gradients in training against those of the layer of Keras."""
+    import tensorflow as tf
+
+    layer = Conv2D(bias_initializer="normal", **settings)
+    plain = keras.layers.Conv2D(**settings)
+    inputs = tf.constant(np.random.RandomState(0).normal(size=shape), tf.float32)
+    layer.build(shape)
+    plain.build(shape)
+    plain.set_weights(layer.get_weights())
+    run = tf.function(with_gradients) if compiled else with_gradients
+    expected = with_gradients(plain, inputs, training=False)
+    for a, b in zip(run(layer, inputs, training=True), expected, strict=True):
+        # Sums of up to 1,728 numbers in another order.
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5 * np.abs(b).max())
+
+
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="by TensorFlow's tape")
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("strides", [1, 2, (3, 1)])
 @pytest.mark.parametrize("padding", ["same", "valid"])
-def test_1x1_equals_the_layer_of_keras(strides, padding, compiled):
+@pytest.mark.parametrize("use_bias", [False, True])
+def test_1x1_equals_the_layer_of_keras(use_bias, padding, strides, compiled):
+    compare_with_keras(
+        (2, 7, 4, 5),
+        compiled,
+        filters=6,
+        kernel_size=1,
+        strides=strides,
+        padding=padding,
+        use_bias=use_bias,
+    )
+
+
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="by TensorFlow's tape")
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("size", [(8, 6), (7, 5), (1, 2), (3, 9)])
+@pytest.mark.parametrize("strides", [2, (1, 2), (3, 2), 4])
+def test_strided_3x3_equals_the_layer_of_keras(strides, size, compiled, monkeypatch):
+    original, chosen = kernels.strided_3x3, []
+
+    def spy(*args):
+        chosen.append(original(*args))
+        return chosen[-1]
+
+    monkeypatch.setattr(kernels, "strided_3x3", spy)
+    settings = {"filters": 200, "kernel_size": 3, "padding": "same", "strides": strides}
+    compare_with_keras((2, *size, 192), compiled, **settings)
+    assert chosen and chosen[0] is not None
+
+
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="TensorFlow has the fast way")
+def test_few_channels_and_unknown_sizes_stride_as_ever():
     import tensorflow as tf
 
-    settings = {"strides": strides, "padding": padding, "use_bias": False}
-    layer, plain = Conv2D(6, 1, **settings), keras.layers.Conv2D(6, 1, **settings)
-    random = np.random.RandomState(0)
-    inputs = tf.constant(random.normal(size=(2, 7, 4, 5)), tf.float32)
-    layer.build(inputs.shape)
-    plain.build(inputs.shape)
-    plain.set_weights(layer.get_weights())
-
-    def run(conv):
-        with tf.GradientTape() as tape:
-            tape.watch(inputs)
-            outputs = conv(inputs, **({"training": True} if conv is layer else {}))
-            loss = tf.reduce_sum(outputs**2)
-        return outputs, *tape.gradient(loss, [inputs, conv.kernel.value])
-
-    for a, b in zip((tf.function(run) if compiled else run)(layer), run(plain), strict=True):
-        # Sums of up to 56 numbers in another order.
-        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
+    assert kernels.strided_3x3(tf.zeros([1, 8, 8, 64]), tf.zeros([3, 3, 64, 256]), (2, 2)) is None
+    kernel = tf.zeros([3, 3, 256, 256])
+    run = tf.function(lambda x: kernels.strided_3x3(x, kernel, (2, 2)))
+    spec = tf.TensorSpec([None, 8, 8, 256])
+    assert run.get_concrete_function(spec).structured_outputs is None
 
 
 def test_a_run_can_do_without(chosen):
