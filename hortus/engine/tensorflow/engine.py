@@ -183,15 +183,23 @@ class TensorFlowEngine(Engine):
                 return index + 1, tf.add_n([waited, *batches.waits])
 
             start = (tf.constant(0), tf.constant(0.0, tf.float64))
-            _, waited = tf.while_loop(lambda index, _: index < num_steps, body, start)
+            # A step needs the weights that the one before it leaves: to keep several of them open
+            # would only cost time. The dataset reads ahead by itself.
+            _, waited = tf.while_loop(
+                lambda index, _: index < num_steps, body, start, parallel_iterations=1
+            )
             return waited
 
         compiled = self._function(loop, eagerly)
+        known: tuple[Any, Callable] = (None, compiled)  # an iterator, and what runs with it
 
         def run(feed: Any, num_steps: int) -> None:
-            start = time.perf_counter()
+            nonlocal known
+            start, steps = time.perf_counter(), tf.constant(num_steps)
             try:
-                waited = compiled(feed.iterator, tf.constant(num_steps))
+                if feed.iterator is not known[0]:
+                    known = feed.iterator, _traced(compiled, feed.iterator, steps)
+                waited = known[1](feed.iterator, steps)
             except (tf.errors.OutOfRangeError, StopIteration):
                 raise EngineError(END_OF_TRAINING_DATA) from None
             feed.taken += num_steps * drawn[0]
@@ -391,6 +399,13 @@ class _ReplicaBatches:
         with tf.control_dependencies([leaf for leaf in _leaves(batch) if tf.is_tensor(leaf)]):
             self.waits.append(tf.timestamp() - start)
         return self._engine._split(batch, self._is_even)
+
+
+def _traced(compiled: Any, iterator: Any, *args: tf.Tensor) -> Callable:
+    """The function for such arguments, which need not be looked at any more in each call."""
+    if isinstance(iterator, tf.data.Iterator) and hasattr(compiled, "get_concrete_function"):
+        return compiled.get_concrete_function(iterator, *args)
+    return compiled
 
 
 def _may_read_clock() -> bool:
