@@ -50,7 +50,7 @@ OURS = {
         "hortus.vision.ops",
     ),
     "hortus.vision.dataloaders": ("hortus.core.config_definitions", "hortus.vision.configs"),
-    "hortus.vision.losses": ("hortus.vision.ops",),
+    "hortus.vision.losses": ("hortus.vision.ops", "hortus.engine.kernels"),
     "hortus.vision.evaluation": ("hortus.vision.ops",),
     "hortus.vision.tasks": (
         "hortus.core",
