@@ -10,10 +10,7 @@ import tensorflow as tf
 from hortus import hyperparams, optimization
 from hortus.core import base_task, exp_factory, task_factory
 from hortus.core import config_definitions as cfg
-from hortus.vision.modeling.layers import activations
-from hortus.vision.modeling.layers.conv2d import Conv2D
 from hortus.vision.modeling.layers.norm_act import BatchNormalization
-from hortus.vision.modeling.layers.regularizers import L2
 
 
 @dataclasses.dataclass
@@ -87,16 +84,16 @@ class TinyTask(base_task.Task):
 
     def build_model(self) -> keras.Model:
         config = self.task_config.model
-        regularizer = L2(config.l2_weight_decay)
+        regularizer = keras.regularizers.L2(config.l2_weight_decay)
         x = inputs = keras.Input((8, 8, 3))
         for index, filters in enumerate((8, 16)):
-            x = Conv2D(filters, 3, padding="same", use_bias=False, kernel_regularizer=regularizer)(
-                x
-            )
+            x = keras.layers.Conv2D(
+                filters, 3, padding="same", use_bias=False, kernel_regularizer=regularizer
+            )(x)
             if config.batch_norm:
                 x = BatchNormalization(momentum=0.9, synchronized=True, name=f"norm_{index}")(x)
             # Smooth: at the kink of a ReLU the last bit of an activation decides on a gradient.
-            x = keras.layers.Activation(activations.swish)(x)
+            x = keras.layers.Activation("silu")(x)
         x = keras.layers.GlobalAveragePooling2D()(x)
         if config.dropout:
             x = keras.layers.Dropout(config.dropout, seed=7)(x)

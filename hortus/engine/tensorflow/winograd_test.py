@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from hortus.engine.tensorflow import winograd
+from hortus.engine.tensorflow import kernels, winograd
 
 pytestmark = pytest.mark.skipif(
     keras.backend.backend() != "tensorflow", reason="of the TensorFlow engine"
@@ -88,7 +88,7 @@ def test_many_channels_are_worth_it_and_few_are_not():
         return winograd.speed_up([inputs], kernel)
 
     assert expected(4, 32, 256, 256) > 1.5
-    assert expected(4, 32, 64, 64) < 1.2
+    assert expected(4, 32, 64, 64) < kernels._LEAST_SPEED_UP  # measured: 1.05 to 1.1
     # All the work would be that of mapping the kernel.
     assert expected(1, 4, 256, 256) < 1.0
     function = tf.function(
