@@ -57,6 +57,31 @@ def convolution_1x1(inputs: Any, kernel: Any, strides: tuple[int, int]) -> Any:
     return kernels.convolution_1x1(inputs, kernel, strides)
 
 
+def normalized_convolution_1x1(
+    inputs: Any, kernel: Any, strides: tuple[int, int], gamma: Any, beta: Any, *, epsilon: float
+) -> tuple[Any, Any, Any] | None:
+    """A 1x1 convolution and the batch normalisation of its outputs, fast in training.
+
+    Args:
+        inputs: (batch, height, width, channels).
+        kernel: (1, 1, channels, filters), of the same type.
+        strides: along height and width.
+        gamma: (filters,) float32 scale.
+        beta: (filters,) float32 offset.
+        epsilon: added to the variance.
+
+    Returns:
+        The normalised outputs, (batch, height, width, filters), and the mean and the (population)
+        variance that they were normalised by, which have no gradient; None where one after the
+        other is as fast, or not known to be slower.
+    """
+    if keras.backend.backend() != "tensorflow" or not _allows_fast_kernels:
+        return None
+    from hortus.engine.tensorflow import kernels
+
+    return kernels.normalized_convolution_1x1(inputs, kernel, strides, gamma, beta, epsilon=epsilon)
+
+
 def strided_3x3(inputs: Any, kernel: Any, strides: tuple[int, int]) -> Any:
     """A 3x3 convolution with strides and as much padding as it needs, fast in training.
 

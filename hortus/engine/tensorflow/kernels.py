@@ -6,7 +6,13 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.ops import control_flow_util  # no public way tells that XLA is compiling
 
-from hortus.engine.tensorflow import convolutions, one_pass, weight_decay, winograd
+from hortus.engine.tensorflow import (
+    convolutions,
+    normalized_convolution,
+    one_pass,
+    weight_decay,
+    winograd,
+)
 
 _FUSABLE = ("float32", "bfloat16", "float16")
 # Below this, TensorFlow silently raises epsilon, as cuDNN asks for it.
@@ -29,6 +35,17 @@ def convolution_1x1(inputs: Any, kernel: Any, strides: tuple[int, int]) -> Any:
     if not _runs_on_cpu(kernel):
         return None
     return convolutions.convolution_1x1(inputs, kernel, strides)
+
+
+def normalized_convolution_1x1(
+    inputs: Any, kernel: Any, strides: tuple[int, int], gamma: Any, beta: Any, *, epsilon: float
+) -> tuple[Any, Any, Any] | None:
+    """See `hortus.engine.kernels.normalized_convolution_1x1`."""
+    inputs, kernel = tf.convert_to_tensor(inputs), tf.convert_to_tensor(kernel)
+    if not normalized_convolution.is_faster(inputs, kernel, strides) or not _runs_on_cpu(kernel):
+        return None
+    gamma, beta = tf.convert_to_tensor(gamma), tf.convert_to_tensor(beta)
+    return normalized_convolution.convolution(inputs, kernel, strides, gamma, beta, epsilon=epsilon)
 
 
 def strided_3x3(inputs: Any, kernel: Any, strides: tuple[int, int]) -> Any:

@@ -7,6 +7,7 @@ import keras
 from keras import ops
 
 from hortus.engine import kernels
+from hortus.vision.modeling.layers.conv2d import Conv2D
 
 
 @keras.saving.register_keras_serializable(package="Hortus")
@@ -83,13 +84,28 @@ class BatchNormalization(keras.layers.BatchNormalization):
             **kwargs,
         )
 
+    def after(self, conv: keras.layers.Layer, inputs: Any, training: bool | None = None) -> Any:
+        """`self(conv(inputs))`, in one where that is faster."""
+        fused = None
+        if (
+            training
+            and self.trainable
+            and isinstance(conv, Conv2D)
+            and not self._crosses_replicas()
+        ):
+            fused = conv.train_normalized(inputs, *self._scale_and_offset(), self.epsilon)
+        if fused is None:
+            return self(conv(inputs), training=training)
+        outputs, mean, variance = fused
+        self._follow_batch(mean, variance)
+        return outputs
+
     def call(self, inputs: Any, training: bool | None = None) -> Any:
         """Normalises (..., channels); with `training`, by the batch's own statistics."""
-        gamma = self.gamma if self.scale else ops.ones((inputs.shape[-1],), "float32")
-        beta = self.beta if self.center else ops.zeros((inputs.shape[-1],), "float32")
+        gamma, beta = self._scale_and_offset()
         if not (training and self.trainable):
             return self._normalize(inputs, gamma, beta, self.moving_mean, self.moving_variance)
-        if self.synchronized and kernels.separate_replicas() > 1:
+        if self._crosses_replicas():
             mean, variance = self._synchronized_moments(inputs)
             outputs = self._plain(inputs, gamma, beta, mean, variance)
         elif fused := kernels.fused_batch_norm(inputs, gamma, beta, epsilon=self.epsilon):
@@ -97,9 +113,18 @@ class BatchNormalization(keras.layers.BatchNormalization):
         else:
             mean, variance = self._moments_of_batch(inputs)
             outputs = self._plain(inputs, gamma, beta, mean, variance)
-        self._follow(self.moving_mean, mean)
-        self._follow(self.moving_variance, variance)
+        self._follow_batch(mean, variance)
         return outputs
+
+    def _crosses_replicas(self) -> bool:
+        return self.synchronized and kernels.separate_replicas() > 1
+
+    def _scale_and_offset(self) -> tuple[Any, Any]:
+        channels = self.moving_mean.shape
+        return (
+            self.gamma if self.scale else ops.ones(channels, "float32"),
+            self.beta if self.center else ops.zeros(channels, "float32"),
+        )
 
     def _normalize(self, inputs: Any, gamma: Any, beta: Any, mean: Any, variance: Any) -> Any:
         fused = kernels.fused_batch_norm(
@@ -127,6 +152,10 @@ class BatchNormalization(keras.layers.BatchNormalization):
         common = mean_sum / total
         squares = (variance + ops.square(mean - common)) * count
         return common, kernels.sum_over_replicas(squares) / total
+
+    def _follow_batch(self, mean: Any, variance: Any) -> None:
+        self._follow(self.moving_mean, mean)
+        self._follow(self.moving_variance, variance)
 
     def _follow(self, moving: keras.Variable, value: Any) -> None:
         value = ops.stop_gradient(ops.cast(value, moving.dtype))

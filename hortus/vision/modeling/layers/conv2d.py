@@ -41,6 +41,23 @@ class Conv2D(keras.layers.Conv2D):
         outputs = kernels.convolution_3x3(inputs, self.kernel)
         return None if outputs is None else [self._finish(y) for y in outputs]
 
+    def train_normalized(
+        self, inputs: Any, gamma: Any, beta: Any, epsilon: float
+    ) -> tuple[Any, Any, Any] | None:
+        """The outputs after batch normalisation, in training, with their mean and variance before.
+
+        Returns:
+            None where one after the other is as fast.
+        """
+        is_plain = self.data_format == "channels_last" and self.groups == 1 and not self.use_bias
+        if not is_plain or self.activation is not keras.activations.linear:
+            return None
+        if self.kernel_size != (1, 1) or self.compute_dtype != "float32":
+            return None
+        return kernels.normalized_convolution_1x1(
+            inputs, self.kernel, self.strides, gamma, beta, epsilon=epsilon
+        )
+
     def _is_plain_3x3(self, strides: tuple[int, int]) -> bool:
         sizes = self.kernel_size, self.strides, self.dilation_rate
         return sizes == ((3, 3), strides, (1, 1)) and self.padding == "same"

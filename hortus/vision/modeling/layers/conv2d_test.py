@@ -49,7 +49,6 @@ def test_equals_the_layer_of_keras_in_training_too(chosen):
         {"dilation_rate": 2},
         {"padding": "valid"},
         {"groups": 2},
-        {"kernel_size": 1, "use_bias": True},
         {"dtype": "mixed_bfloat16"},
     ],
 )

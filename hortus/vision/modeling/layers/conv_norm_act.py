@@ -4,7 +4,7 @@ from typing import Any
 
 import keras
 
-from hortus.vision.modeling.layers.block import Block, Shape, build_chain
+from hortus.vision.modeling.layers.block import Block, Shape, build_chain, conv_norm
 
 
 @keras.saving.register_keras_serializable(package="Hortus")
@@ -45,10 +45,9 @@ class ConvNormAct(Block):
 
     def call(self, inputs: Any, training: bool | None = None) -> Any:
         """(batch, height, width, channels) to (batch, height / strides, ..., filters)."""
-        x = self.conv(inputs)
-        if self.norm is not None:
-            x = self.norm(x, training=training)
-        return self.norm_act.activate(x)
+        if self.norm is None:
+            return self.norm_act.activate(self.conv(inputs))
+        return self.norm_act.activate(conv_norm(self.conv, self.norm, inputs, training))
 
     def compute_output_shape(self, input_shape: Shape) -> Shape:
         return self.conv.compute_output_shape(input_shape)

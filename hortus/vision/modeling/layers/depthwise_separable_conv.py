@@ -4,7 +4,7 @@ from typing import Any
 
 import keras
 
-from hortus.vision.modeling.layers.block import Block, Shape, build_chain
+from hortus.vision.modeling.layers.block import Block, Shape, build_chain, conv_norm
 
 
 @keras.saving.register_keras_serializable(package="Hortus")
@@ -52,7 +52,7 @@ class DepthwiseSeparableConvBlock(Block):
         """(batch, height, width, channels) to (batch, height / strides, ..., filters)."""
         activate = self.norm_act.activate
         x = activate(self.depthwise_norm(self.depthwise(inputs), training=training))
-        return activate(self.pointwise_norm(self.pointwise(x), training=training))
+        return activate(conv_norm(self.pointwise, self.pointwise_norm, x, training))
 
     def compute_output_shape(self, input_shape: Shape) -> Shape:
         return build_chain(input_shape, self.depthwise, self.pointwise)

@@ -5,7 +5,7 @@ from typing import Any
 import keras
 
 from hortus.vision.modeling.layers import activations
-from hortus.vision.modeling.layers.block import Block, Shape, build_chain
+from hortus.vision.modeling.layers.block import Block, Shape, build_chain, conv_norm
 from hortus.vision.modeling.layers.round_filters import make_divisible
 from hortus.vision.modeling.layers.squeeze_excitation import SqueezeExcitation
 from hortus.vision.modeling.layers.stochastic_depth import StochasticDepth
@@ -143,13 +143,13 @@ class InvertedBottleneckBlock(Block):
         """(batch, height, width, in_filters) to (batch, height / strides, ..., out_filters)."""
         x = inputs
         if self.expand is not None:
-            x = self.norm_act.activate(self.expand_norm(self.expand(x), training=training))
+            x = self.norm_act.activate(conv_norm(self.expand, self.expand_norm, x, training))
         if self.depthwise is not None:
             x = self._activate_depthwise(self.depthwise_norm(self.depthwise(x), training=training))
         endpoints = {"depthwise": x}
         if self.squeeze_excitation is not None:
             x = self.squeeze_excitation(x)
-        x = self.project_norm(self.project(x), training=training)
+        x = conv_norm(self.project, self.project_norm, x, training)
         if self.stochastic_depth is not None:
             x = self.stochastic_depth(x, training=training)
         if self._adds_input():

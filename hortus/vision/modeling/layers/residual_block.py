@@ -4,7 +4,7 @@ from typing import Any
 
 import keras
 
-from hortus.vision.modeling.layers.block import Block, Shape, build_chain
+from hortus.vision.modeling.layers.block import Block, Shape, build_chain, conv_norm
 from hortus.vision.modeling.layers.squeeze_excitation import SqueezeExcitation
 from hortus.vision.modeling.layers.stochastic_depth import StochasticDepth
 
@@ -81,12 +81,12 @@ class _Residual(Block):
         if self.shortcut_conv is not None:
             if self.shortcut_pool is not None:
                 shortcut = self.shortcut_pool(shortcut)
-            shortcut = self.shortcut_norm(self.shortcut_conv(shortcut), training=training)
+            shortcut = conv_norm(self.shortcut_conv, self.shortcut_norm, shortcut, training)
         x = inputs
         *pairs, last_conv, last_norm = self._convolutions()
         for conv, norm in zip(pairs[::2], pairs[1::2], strict=True):
-            x = self.norm_act.activate(norm(conv(x), training=training))
-        x = last_norm(last_conv(x), training=training)
+            x = self.norm_act.activate(conv_norm(conv, norm, x, training))
+        x = conv_norm(last_conv, last_norm, x, training)
         if self.squeeze_excitation is not None:
             x = self.squeeze_excitation(x)
         if self.stochastic_depth is not None:

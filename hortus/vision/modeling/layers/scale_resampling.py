@@ -5,7 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from hortus.vision.modeling.layers.block import Block, Shape, build_chain
+from hortus.vision.modeling.layers.block import Block, Shape, build_chain, conv_norm
 
 
 class _Resampling(Block):
@@ -38,7 +38,7 @@ class _Resampling(Block):
     def call(self, inputs: Any, training: bool | None = None) -> Any:
         """(batch, height, width, channels) to (batch, ..., filters), normalised, not activated."""
         x = self._downsample(inputs, training)
-        x = self.expand_norm(self.expand(x), training=training)
+        x = conv_norm(self.expand, self.expand_norm, x, training)
         return x if self.upsample is None else self.upsample(x)
 
     def compute_output_shape(self, input_shape: Shape) -> Shape:
@@ -71,7 +71,7 @@ class ScaleResampling(_Resampling):
             self.stride_norm = self._norm("stride_norm")
 
     def _downsample(self, x: Any, training: bool | None) -> Any:
-        x = self.norm_act.activate(self.reduce_norm(self.reduce(x), training=training))
+        x = self.norm_act.activate(conv_norm(self.reduce, self.reduce_norm, x, training))
         if self.stride is not None:
             x = self.norm_act.activate(self.stride_norm(self.stride(x), training=training))
         for _ in range(self.coarser_by - 1):

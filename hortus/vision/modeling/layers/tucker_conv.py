@@ -4,7 +4,7 @@ from typing import Any
 
 import keras
 
-from hortus.vision.modeling.layers.block import Block, Shape, build_chain
+from hortus.vision.modeling.layers.block import Block, Shape, build_chain, conv_norm
 from hortus.vision.modeling.layers.round_filters import make_divisible
 
 
@@ -74,9 +74,9 @@ class TuckerConvBlock(Block):
     def call(self, inputs: Any, training: bool | None = None) -> Any:
         """(batch, height, width, in_filters) to (batch, height / strides, ..., out_filters)."""
         activate = self.norm_act.activate
-        x = activate(self.compress_norm(self.compress(inputs), training=training))
+        x = activate(conv_norm(self.compress, self.compress_norm, inputs, training))
         x = activate(self.filter_norm(self.filter(x), training=training))
-        x = self.expand_norm(self.expand(x), training=training)
+        x = conv_norm(self.expand, self.expand_norm, x, training)
         if self.use_residual and self.strides == 1 and self.in_filters == self.out_filters:
             x = x + inputs
         return x

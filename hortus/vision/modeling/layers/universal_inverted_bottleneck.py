@@ -4,7 +4,7 @@ from typing import Any
 
 import keras
 
-from hortus.vision.modeling.layers.block import Block, Shape, build_chain
+from hortus.vision.modeling.layers.block import Block, Shape, build_chain, conv_norm
 from hortus.vision.modeling.layers.layer_scale import LayerScale
 from hortus.vision.modeling.layers.round_filters import make_divisible
 from hortus.vision.modeling.layers.stochastic_depth import StochasticDepth
@@ -121,10 +121,10 @@ class UniversalInvertedBottleneckBlock(Block):
         x = inputs
         if self.start is not None:
             x = self.start_norm(self.start(x), training=training)
-        x = activate(self.expand_norm(self.expand(x), training=training))
+        x = activate(conv_norm(self.expand, self.expand_norm, x, training))
         if self.middle is not None:
             x = activate(self.middle_norm(self.middle(x), training=training))
-        x = self.project_norm(self.project(x), training=training)
+        x = conv_norm(self.project, self.project_norm, x, training)
         if self.layer_scale is not None:
             x = self.layer_scale(x)
         if self.stochastic_depth is not None:
