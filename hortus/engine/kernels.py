@@ -20,22 +20,25 @@ def allow_fast_kernels(allow: bool) -> None:
     _allows_fast_kernels = allow
 
 
-def convolution_3x3(inputs: Sequence[Any], kernel: Any) -> list[Any] | None:
-    """3x3 convolutions of stride 1 with outputs as large as the inputs, fast in training.
+def convolution_3x3(
+    inputs: Sequence[Any], kernel: Any, strides: tuple[int, int]
+) -> list[Any] | None:
+    """3x3 convolutions with as much padding as they need, fast in training.
 
     Args:
         inputs: each (batch, height, width, channels).
         kernel: (3, 3, channels, filters), of the same type, for all of them.
+        strides: along height and width.
 
     Returns:
-        For each input, (batch, height, width, filters); None where the plain way is as fast, or
-        not known to be slower.
+        For each input, (batch, height, width, filters), sizes divided by the strides and rounded
+        up; None where the plain way, one after the other, is as fast, or not known to be slower.
     """
     if keras.backend.backend() != "tensorflow" or not _allows_fast_kernels:
         return None
     from hortus.engine.tensorflow import kernels
 
-    return kernels.convolution_3x3(inputs, kernel)
+    return kernels.convolution_3x3(inputs, kernel, strides)
 
 
 def convolution_1x1(inputs: Any, kernel: Any, strides: tuple[int, int]) -> Any:
@@ -80,25 +83,6 @@ def normalized_convolution_1x1(
     from hortus.engine.tensorflow import kernels
 
     return kernels.normalized_convolution_1x1(inputs, kernel, strides, gamma, beta, epsilon=epsilon)
-
-
-def strided_3x3(inputs: Any, kernel: Any, strides: tuple[int, int]) -> Any:
-    """A 3x3 convolution with strides and as much padding as it needs, fast in training.
-
-    Args:
-        inputs: (batch, height, width, channels).
-        kernel: (3, 3, channels, filters), of the same type.
-        strides: along height and width.
-
-    Returns:
-        (batch, height, width, filters), sizes divided by the strides and rounded up; None where
-        the plain way is as fast, or not known to be slower.
-    """
-    if keras.backend.backend() != "tensorflow" or not _allows_fast_kernels:
-        return None
-    from hortus.engine.tensorflow import kernels
-
-    return kernels.strided_3x3(inputs, kernel, strides)
 
 
 def fused_batch_norm(

@@ -17,16 +17,22 @@ from hortus.engine.tensorflow import (
 _FUSABLE = ("float32", "bfloat16", "float16")
 # Below this, TensorFlow silently raises epsilon, as cuDNN asks for it.
 _LEAST_EPSILON = 1.001e-5
-_LEAST_SPEED_UP = 1.2
+_LEAST_SPEED_UP = 1.05
 """Expected of Winograd's algorithm, which takes more memory, to choose it."""
 
 
-def convolution_3x3(inputs: Sequence[Any], kernel: Any) -> list[Any] | None:
+def convolution_3x3(
+    inputs: Sequence[Any], kernel: Any, strides: tuple[int, int]
+) -> list[Any] | None:
     """See `hortus.engine.kernels.convolution_3x3`."""
     inputs, kernel = [tf.convert_to_tensor(x) for x in inputs], tf.convert_to_tensor(kernel)
-    if winograd.speed_up(inputs, kernel) < _LEAST_SPEED_UP or not _runs_on_cpu(kernel):
+    if not _runs_on_cpu(kernel):
         return None
-    return winograd.convolution(inputs, kernel)
+    if strides == (1, 1) and winograd.speed_up(inputs, kernel) >= _LEAST_SPEED_UP:
+        return winograd.convolution(inputs, kernel)
+    if len(inputs) == 1 and convolutions.is_3x3_faster(inputs[0], kernel, strides):
+        return [convolutions.convolution_3x3(inputs[0], kernel, strides)]
+    return None
 
 
 def convolution_1x1(inputs: Any, kernel: Any, strides: tuple[int, int]) -> Any:
@@ -46,14 +52,6 @@ def normalized_convolution_1x1(
         return None
     gamma, beta = tf.convert_to_tensor(gamma), tf.convert_to_tensor(beta)
     return normalized_convolution.convolution(inputs, kernel, strides, gamma, beta, epsilon=epsilon)
-
-
-def strided_3x3(inputs: Any, kernel: Any, strides: tuple[int, int]) -> Any:
-    """See `hortus.engine.kernels.strided_3x3`."""
-    inputs, kernel = tf.convert_to_tensor(inputs), tf.convert_to_tensor(kernel)
-    if not convolutions.can_stride(inputs, kernel) or not _runs_on_cpu(kernel):
-        return None
-    return convolutions.strided_3x3(inputs, kernel, strides)
 
 
 def fused_batch_norm(

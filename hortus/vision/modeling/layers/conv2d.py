@@ -22,10 +22,8 @@ class Conv2D(keras.layers.Conv2D):
         outputs = None
         if self.kernel_size == (1, 1):
             outputs = kernels.convolution_1x1(inputs, self.kernel, self.strides)
-        elif self._is_plain_3x3(strides=(1, 1)):
-            (outputs,) = kernels.convolution_3x3([inputs], self.kernel) or (None,)
-        elif self._is_plain_3x3(self.strides):
-            outputs = kernels.strided_3x3(inputs, self.kernel, self.strides)
+        elif self._is_plain_3x3():
+            (outputs,) = kernels.convolution_3x3([inputs], self.kernel, self.strides) or (None,)
         return super().call(inputs) if outputs is None else self._finish(outputs)
 
     def train_together(self, inputs: Sequence[Any]) -> list[Any] | None:
@@ -34,11 +32,9 @@ class Conv2D(keras.layers.Conv2D):
         Returns:
             None where one after the other is as fast.
         """
-        if self.data_format != "channels_last" or self.groups > 1:
+        if self.data_format != "channels_last" or self.groups > 1 or not self._is_plain_3x3():
             return None
-        if not self._is_plain_3x3(strides=(1, 1)):
-            return None
-        outputs = kernels.convolution_3x3(inputs, self.kernel)
+        outputs = kernels.convolution_3x3(inputs, self.kernel, self.strides)
         return None if outputs is None else [self._finish(y) for y in outputs]
 
     def train_normalized(
@@ -58,9 +54,9 @@ class Conv2D(keras.layers.Conv2D):
             inputs, self.kernel, self.strides, gamma, beta, epsilon=epsilon
         )
 
-    def _is_plain_3x3(self, strides: tuple[int, int]) -> bool:
-        sizes = self.kernel_size, self.strides, self.dilation_rate
-        return sizes == ((3, 3), strides, (1, 1)) and self.padding == "same"
+    def _is_plain_3x3(self) -> bool:
+        sizes = self.kernel_size, self.dilation_rate
+        return sizes == ((3, 3), (1, 1)) and self.padding == "same"
 
     def _finish(self, outputs: Any) -> Any:
         if self.use_bias:
