@@ -15,16 +15,52 @@ _LEAST_CHANNELS = 16
 """From which on 3x3 convolutions gain: each input is copied nine times, as a row of channels."""
 _MOST_BYTES = 64_000_000
 """That these copies may take."""
+_UNLUCKY_WIDTH = 1024
+"""Rows of a multiple of that many numbers all begin at the same place of a processor's cache."""
+_MOST_NARROW = 320
+"""Columns of the other factor up to which oneDNN suffers: products take 1.5 times as long."""
+_PADDING = 16
+"""Columns that end it, copying included."""
 
 
 def convolution_1x1(inputs: tf.Tensor, kernel: tf.Tensor, strides: tuple[int, int]) -> tf.Tensor:
     """See `hortus.engine.kernels.convolution_1x1`."""
     inputs = with_strides(inputs, strides)
     channels, filters = kernel.shape[2:]
-    rows = tf.matmul(tf.reshape(inputs, [-1, channels]), tf.reshape(kernel, [channels, filters]))
+
+    @tf.custom_gradient
+    def multiply(rows: tf.Tensor, weights: tf.Tensor) -> Any:
+        def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+            slopes = tf.ensure_shape(upstream, [None, filters])
+            return tf.matmul(slopes, weights, transpose_b=True), sum_of_products(rows, slopes)
+
+        return tf.matmul(rows, weights), gradient
+
+    rows = multiply(tf.reshape(inputs, [-1, channels]), tf.reshape(kernel, [channels, filters]))
     outputs = tf.reshape(rows, tf.concat([tf.shape(inputs)[:3], [filters]], axis=0))
     outputs.set_shape([*inputs.shape[:3], filters])
     return outputs
+
+
+def sum_of_products(inputs: tf.Tensor, slopes: tf.Tensor) -> tf.Tensor:
+    """The gradient by the matrix that `inputs` were multiplied with.
+
+    Args:
+        inputs: (rows, channels).
+        slopes: (rows, filters), the gradient by the product.
+
+    Returns:
+        (channels, filters).
+    """
+    channels, filters = inputs.shape[1], slopes.shape[1]
+    inputs, slopes = _padded(inputs, filters), _padded(slopes, channels)
+    return tf.matmul(inputs, slopes, transpose_a=True)[:channels, :filters]
+
+
+def _padded(rows: tf.Tensor, other_width: int) -> tf.Tensor:
+    if rows.shape[1] % _UNLUCKY_WIDTH or other_width > _MOST_NARROW:
+        return rows
+    return tf.pad(rows, [[0, 0], [0, _PADDING]])
 
 
 def with_strides(inputs: tf.Tensor, strides: tuple[int, int]) -> tf.Tensor:
@@ -73,7 +109,7 @@ def convolution_3x3(inputs: tf.Tensor, kernel: tf.Tensor, strides: tuple[int, in
             windows = tf.gather(rows, _windows(tuple(inputs.shape[:3]), strides))
             windows = tf.reshape(windows, [-1, 9 * channels])
             slopes = tf.reshape(upstream, [-1, kernel.shape[3]])
-            to_kernel = tf.matmul(windows, slopes, transpose_a=True)
+            to_kernel = sum_of_products(windows, slopes)
             return to_inputs, tf.reshape(to_kernel, kernel.shape)
 
         return tf.nn.conv2d(inputs, kernel, strides=strides, padding="SAME"), gradient

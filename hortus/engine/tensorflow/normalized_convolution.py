@@ -15,7 +15,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from hortus.engine.tensorflow.convolutions import with_strides
+from hortus.engine.tensorflow.convolutions import sum_of_products, with_strides
 
 _PRODUCTS_PER_OUTPUT = 80
 """Multiplications that take as long as a number of the outputs takes to be normalised, on CPUs."""
@@ -62,9 +62,9 @@ def convolution(
         )
 
         def gradient(upstream: tf.Tensor, *_: Any) -> tuple[tf.Tensor, ...]:
-            slopes = tf.reshape(upstream, [count, -1])
+            slopes = tf.reshape(upstream, [count, kernel.shape[3]])
             to_beta = _sum_of_rows(slopes)
-            to_scaled = tf.matmul(centred, slopes, transpose_a=True)
+            to_scaled = sum_of_products(centred, slopes)
             to_scale = tf.reduce_sum(to_scaled * weights, axis=0)
             to_variance = -to_scale * scale * deviation * deviation  # twice that, as is needed
             to_weights = to_scaled * scale + covariances * to_variance
