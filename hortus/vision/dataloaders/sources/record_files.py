@@ -21,6 +21,8 @@ COMPRESSIONS = {"tfrecord": "", "tfrecord_compressed": "GZIP"}
 _GZIP = b"\x1f\x8b"
 _PREFETCHED = 16
 """Records read ahead per file, where files are far away."""
+_RECORDS_PER_FILE = 2**40
+"""More than a file has: a record's place is the file's number times this, plus its own number."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,10 +76,13 @@ class RecordFiles(Source):
         if all(part.take == 0 for part in parts):
             raise DataError(f"{parts[0].path if parts else 'no file'}: there are no records")
         by_file = len(parts) >= shard.count
+        numbers = range(len(parts))
         if by_file:
+            numbers = numbers[shard.index :: shard.count]
             parts = parts[shard.index :: shard.count]
         table = {
-            "file": tf.constant([part.path for part in parts]),
+            "path": tf.constant([part.path for part in parts]),
+            "begin": tf.constant([number * _RECORDS_PER_FILE for number in numbers], tf.int64),
             "skip": tf.constant([part.skip for part in parts], tf.int64),
             "take": tf.constant([part.take for part in parts], tf.int64),
         }
@@ -96,20 +101,16 @@ class RecordFiles(Source):
         return records if shuffle is None else shuffle_in_blocks(records, shuffle)
 
     def _records(self, part: dict[str, tf.Tensor], share: Shard) -> tf.data.Dataset:
-        records = self._dataset_fn(part["file"])
+        records = self._dataset_fn(part["path"])
         if any(each.skip or each.take >= 0 for each in self.parts):
             records = records.skip(part["skip"]).take(part["take"])
         if any("://" in each.path for each in self.parts):
             records = records.prefetch(_PREFETCHED)
 
-        # Zipped instead of mapped: a function call per record would double the time to read it.
-        references = tf.data.Dataset.zip(
-            {
-                "file": tf.data.Dataset.from_tensors(part["file"]).repeat(),
-                "number": tf.data.Dataset.range(part["skip"], tf.int64.max),
-                "record": records,
-            }
-        )
+        # Zipped instead of mapped: a function call per record would double the time to read it. And
+        # zipped with a range: a repeated path takes several times as long as reading the record.
+        places = tf.data.Dataset.range(part["begin"] + part["skip"], tf.int64.max)
+        references = tf.data.Dataset.zip({"place": places, "record": records})
         return references if share.count == 1 else references.shard(share.count, share.index)
 
     def load(self, reference: dict[str, tf.Tensor]) -> Any:
@@ -117,7 +118,8 @@ class RecordFiles(Source):
         return record if self._decoder_fn is None else self._decoder_fn(record)
 
     def where(self, reference: dict[str, Any]) -> str:
-        return f"{reference['file'].decode()}, record {int(reference['number'])}"
+        file, number = divmod(int(reference["place"]), _RECORDS_PER_FILE)
+        return f"{self.parts[file].path}, record {number}"
 
     def hint(self, reference: dict[str, Any], reason: str) -> str:
         if "required but could not be found" not in reason:

@@ -125,8 +125,29 @@ def test_parts_of_files(tmp_path):
     path = write_records(tmp_path / "data", [b"%d" % i for i in range(10)])
     source = RecordFiles([FilePart(path, 2, 3), FilePart(path, 8)])
     assert loaded(source) == [b"2", b"3", b"4", b"8", b"9"]
-    references = list(source.one_pass(ALL, None))
-    assert [int(each["number"]) for each in references] == [2, 3, 4, 8, 9]
+    references = source.one_pass(ALL, None).as_numpy_iterator()
+    assert [source.where(each) for each in references] == [
+        f"{path}, record {number}" for number in (2, 3, 4, 8, 9)
+    ]
+
+
+@pytest.mark.parametrize("hosts", [2, 3, 5])
+def test_every_host_knows_where_its_records_are(tmp_path, hosts):
+    files = [
+        write_records(tmp_path / name, [f"{name}{i}".encode() for i in range(6)]) for name in "abc"
+    ]
+    source = RecordFiles([FilePart(path) for path in files])
+    shuffle = Shuffle(tf.constant([1, 2], tf.int64), 4)
+    places = {
+        each["record"].decode(): source.where(each)
+        for host in range(hosts)
+        for each in source.one_pass(Shard(hosts, host), shuffle).as_numpy_iterator()
+    }
+    assert places == {
+        f"{name}{i}": f"{path}, record {i}"
+        for name, path in zip("abc", files, strict=True)
+        for i in range(6)
+    }
 
 
 def test_no_records_are_an_error(tmp_path):
