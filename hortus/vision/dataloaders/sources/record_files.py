@@ -72,14 +72,14 @@ class RecordFiles(Source):
 
     @tf.autograph.experimental.do_not_convert
     def one_pass(self, shard: Shard, shuffle: Shuffle | None) -> tf.data.Dataset:
-        parts = self.parts
-        if all(part.take == 0 for part in parts):
-            raise DataError(f"{parts[0].path if parts else 'no file'}: there are no records")
-        by_file = len(parts) >= shard.count
-        numbers = range(len(parts))
+        if all(part.take == 0 for part in self.parts):
+            name = self.parts[0].path if self.parts else "no file"
+            raise DataError(f"{name}: there are no records")
+        by_file = len(self.parts) >= shard.count
+        numbers = range(len(self.parts))
         if by_file:
             numbers = numbers[shard.index :: shard.count]
-            parts = parts[shard.index :: shard.count]
+        parts = [self.parts[number] for number in numbers]
         table = {
             "path": tf.constant([part.path for part in parts]),
             "begin": tf.constant([number * _RECORDS_PER_FILE for number in numbers], tf.int64),
