@@ -5,7 +5,9 @@
 TensorFlow on a CPU. 3x3 convolutions: by TensorFlow's kernels alone; with the gradient by the
 kernel as a matrix product; by Winograd's algorithm, with what `winograd.speed_up` expects of it.
 1x1 convolutions and the batch normalisation after them: by TensorFlow's kernels; the convolution as
-a matrix product; both in one. A star stands at the way that layers take.
+a matrix product; both in one. 1x1 convolutions alone: by TensorFlow's kernels; as plain matrix
+products; as those of hortus, which pad rows of unlucky widths. A star stands at the way that layers
+take.
 """
 
 import argparse
@@ -47,6 +49,13 @@ _SIZES_1X1 = [
     (16, 32, 64, 256),
     (16, 16, 128, 512),
     (16, 8, 256, 1024),
+    (16, 4, 512, 2048),
+]
+_SIZES_PADDED = [
+    # of ResNet-50; the first and the last are not padded
+    (16, 16, 128, 512),
+    (16, 8, 256, 1024),
+    (16, 8, 1024, 256),
     (16, 4, 512, 2048),
 ]
 _EPSILON = 1e-3
@@ -162,6 +171,34 @@ def rows_1x1(turns: int) -> list[Row]:
     return rows
 
 
+def rows_padded(turns: int) -> list[Row]:
+    """The third table."""
+    import tensorflow as tf
+
+    from hortus.engine.tensorflow import convolutions
+
+    def product(x: Any, kernel: Any) -> Any:
+        channels, filters = kernel.shape[2:]
+        rows = tf.matmul(tf.reshape(x, [-1, channels]), tf.reshape(kernel, [channels, filters]))
+        return tf.reshape(rows, [*x.shape[:3], filters])
+
+    ways = {
+        "TensorFlow": lambda x, kernel: tf.nn.conv2d(x, kernel, 1, "SAME"),
+        "plain products": product,
+        "ours": lambda x, kernel: convolutions.convolution_1x1(x, kernel, (1, 1)),
+    }
+    rows = []
+    for batch, side, channels, filters in _SIZES_PADDED:
+        values = [
+            tf.random.normal([batch, side, side, channels]),
+            tf.random.normal([1, 1, channels, filters]),
+        ]
+        times = compare(ways, values, filters, turns)
+        ratio = times["plain products"] / times["ours"]
+        rows.append(((batch, side, channels, filters), times, "ours", {"ratio of ours": ratio}))
+    return rows
+
+
 def main() -> None:
     """Prints the tables."""
     parser = argparse.ArgumentParser(
@@ -171,6 +208,7 @@ def main() -> None:
     arguments = parser.parse_args()
     show("3x3 convolutions, ms", rows_3x3(arguments.turns))
     show("1x1 convolutions with batch normalisation, ms", rows_1x1(arguments.turns))
+    show("1x1 convolutions, ms", rows_padded(arguments.turns))
 
 
 if __name__ == "__main__":
