@@ -86,7 +86,7 @@ def settings(job: dict[str, Any]) -> dict[str, Any]:
 def our_batches(job: dict[str, Any]) -> Iterator[Any]:
     """Batches of hortus."""
     from hortus.vision.configs import image_classification
-    from hortus.vision.dataloaders import classification_input
+    from hortus.vision.dataloaders.classification import reader as classification_input
 
     params = image_classification.DataConfig(settings(job))
     size = (job["size"], job["size"])

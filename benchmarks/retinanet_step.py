@@ -136,7 +136,9 @@ def hortus_nms(job: dict[str, Any]) -> Callable[[], Any]:
     """The layer of hortus, compiled."""
     import keras
 
-    from hortus.vision.modeling.layers.detection_generator import MultilevelDetectionGenerator
+    from hortus.vision.modeling.layers.detection.detection_generator import (
+        MultilevelDetectionGenerator,
+    )
     from hortus.vision.ops.anchors import AnchorGenerator
 
     anchors = AnchorGenerator(3, 7, 3, (0.5, 1.0, 2.0), 4.0)((_NMS_SIZE, _NMS_SIZE))

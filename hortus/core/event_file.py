@@ -19,7 +19,7 @@ from tensorboard.compat.proto.summary_pb2 import Summary
 
 from hortus.core import atomic_file
 from hortus.core.checkpoints.atomic_folder import flush_folder
-from hortus.core.checkpoints.crc32c import crc32c
+from hortus.core.checkpoints.tf2.crc32c import crc32c
 
 _HEADER, _FOOTER = 12, 4
 _MASK = 0xA282EAD8

@@ -120,7 +120,9 @@ def check_further_features(model: keras.Model, inputs: dict[str, np.ndarray]) ->
 
 def check_gradients(model: keras.Model, inputs: dict[str, np.ndarray]) -> None:
     """One step of gradient descent changes every trainable weight."""
-    pooled = [ops.mean(model.output[name], axis=(1, 2)) for name in sorted(model.output)]
+    # With moving averages: a bias that batch statistics take away again has no gradient.
+    outputs = model(model.input, training=False)
+    pooled = [ops.mean(outputs[name], axis=(1, 2)) for name in sorted(outputs)]
     trained = keras.Model(model.input, keras.layers.Concatenate()([*pooled, pooled[0]]))
     # Large steps, so that a small gradient shows beside a large weight.
     trained.compile(keras.optimizers.SGD(1e3), "mse", run_eagerly=backbones.eager())

@@ -10,7 +10,7 @@ import tensorflow as tf
 from hortus import hyperparams, optimization
 from hortus.core import base_task, exp_factory, task_factory
 from hortus.core import config_definitions as cfg
-from hortus.vision.modeling.layers.norm_act import BatchNormalization
+from hortus.vision.modeling.layers.normalization.norm_act import BatchNormalization
 
 
 @dataclasses.dataclass

@@ -16,10 +16,10 @@ _WHERE = {
     "CheckpointWarning": "errors",
     "CorruptCheckpointError": "errors",
     "LoadReport": "load_report",
-    "TensorBundle": "tensor_bundle",
+    "TensorBundle": "tf2.tensor_bundle",
     "load_modules": "modules",
     "named_variables": "names",
-    "read_object_graph": "object_graph",
+    "read_object_graph": "tf2.object_graph",
 }
 
 __all__ = [

@@ -10,11 +10,11 @@ import numpy as np
 from hortus import hyperparams
 from hortus.core.checkpoints import names, values
 from hortus.core.checkpoints.errors import CheckpointError
-from hortus.core.checkpoints.graph_match import GraphMatch
 from hortus.core.checkpoints.layout import module_items
 from hortus.core.checkpoints.load_report import LoadReport, Row
-from hortus.core.checkpoints.object_graph import ObjectGraph
 from hortus.core.checkpoints.sources import NamedTensors, Source, open_source
+from hortus.core.checkpoints.tf2.graph_match import GraphMatch
+from hortus.core.checkpoints.tf2.object_graph import ObjectGraph
 
 ALL = "all"
 _SHOWN = 6

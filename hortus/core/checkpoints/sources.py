@@ -16,9 +16,9 @@ from hortus.core.checkpoints.errors import (
     CheckpointWarning,
     CorruptCheckpointError,
 )
-from hortus.core.checkpoints.object_graph import KEY, ObjectGraph
 from hortus.core.checkpoints.store import StoredCheckpoint
-from hortus.core.checkpoints.tensor_bundle import TensorBundle
+from hortus.core.checkpoints.tf2.object_graph import KEY, ObjectGraph
+from hortus.core.checkpoints.tf2.tensor_bundle import TensorBundle
 
 _TF_STATE = "checkpoint"
 _TF_LATEST = re.compile(r'^model_checkpoint_path:\s*"(.*)"', re.MULTILINE)

@@ -4,7 +4,7 @@ import pytest
 import tensorflow as tf
 
 from hortus import engine
-from hortus.vision.modeling.layers.regularizers import L2
+from hortus.vision.modeling.layers.regularization.regularizers import L2
 
 pytestmark = pytest.mark.skipif(
     keras.backend.backend() != "tensorflow", reason="of the TensorFlow engine"

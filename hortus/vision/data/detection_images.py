@@ -13,9 +13,10 @@ import tensorflow as tf
 from hortus.vision.configs import detection as configs
 from hortus.vision.data import progress
 from hortus.vision.data.raw_images import pixel_digest
-from hortus.vision.dataloaders import detection_input, preprocess
+from hortus.vision.dataloaders import preprocess
 from hortus.vision.dataloaders.attempts import reason_of
-from hortus.vision.dataloaders.detection_set import DetectionSet, missing_files
+from hortus.vision.dataloaders.detection import reader as detection_input
+from hortus.vision.dataloaders.detection.detection_set import DetectionSet, missing_files
 from hortus.vision.dataloaders.errors import DataError
 from hortus.vision.dataloaders.input_reader import InputReader
 from hortus.vision.dataloaders.sources.base import Shard, Source

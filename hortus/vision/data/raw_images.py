@@ -12,8 +12,9 @@ import numpy as np
 import tensorflow as tf
 
 from hortus.vision.configs import image_classification as configs
-from hortus.vision.dataloaders import classification_input, preprocess
+from hortus.vision.dataloaders import preprocess
 from hortus.vision.dataloaders.attempts import reason_of
+from hortus.vision.dataloaders.classification import reader as classification_input
 from hortus.vision.dataloaders.dataset_info import DatasetInfo
 from hortus.vision.dataloaders.errors import DataError
 from hortus.vision.dataloaders.input_reader import InputReader

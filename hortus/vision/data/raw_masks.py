@@ -11,10 +11,11 @@ import numpy as np
 import tensorflow as tf
 
 from hortus.vision.configs import semantic_segmentation as configs
-from hortus.vision.dataloaders import preprocess, segmentation_input
+from hortus.vision.dataloaders import preprocess
 from hortus.vision.dataloaders.attempts import reason_of
 from hortus.vision.dataloaders.dataset_info import DatasetInfo
 from hortus.vision.dataloaders.errors import DataError
+from hortus.vision.dataloaders.segmentation import reader as segmentation_input
 from hortus.vision.dataloaders.sources.base import Shard, Source
 
 _BROKEN = (tf.errors.OpError, ValueError, TypeError, OSError)

@@ -5,8 +5,8 @@ from typing import Any
 import keras
 
 from hortus.vision.modeling.backbones.backbone import IMAGES, FunctionalModel
-from hortus.vision.modeling.layers.block import fresh_initializer
-from hortus.vision.modeling.layers.norm_act import NormAct
+from hortus.vision.modeling.layers.blocks.block import fresh_initializer
+from hortus.vision.modeling.layers.normalization.norm_act import NormAct
 
 _POOLS = {3: keras.layers.GlobalAveragePooling1D, 4: keras.layers.GlobalAveragePooling2D}
 _TOKEN_ENDPOINTS = ("pre_logits", "encoded_tokens")

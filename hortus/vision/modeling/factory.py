@@ -9,8 +9,8 @@ from hortus.vision.configs import retinanet as retinanet_configs
 from hortus.vision.configs import semantic_segmentation as segmentation_configs
 from hortus.vision.modeling import backbones, decoders, heads
 from hortus.vision.modeling.classification_model import ClassificationModel
-from hortus.vision.modeling.layers.detection_generator import MultilevelDetectionGenerator
-from hortus.vision.modeling.layers.norm_act import NormAct
+from hortus.vision.modeling.layers.detection.detection_generator import MultilevelDetectionGenerator
+from hortus.vision.modeling.layers.normalization.norm_act import NormAct
 from hortus.vision.modeling.retinanet_model import RetinaNetModel
 from hortus.vision.modeling.segmentation_model import SegmentationModel
 

@@ -7,7 +7,7 @@ import keras
 from keras import ops
 
 from hortus.vision.modeling.layers.configurable import Configurable
-from hortus.vision.modeling.layers.detection_generator import MultilevelDetectionGenerator
+from hortus.vision.modeling.layers.detection.detection_generator import MultilevelDetectionGenerator
 from hortus.vision.ops.anchors import AnchorGenerator
 
 

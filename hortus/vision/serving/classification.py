@@ -10,7 +10,7 @@ from keras import ops
 
 from hortus.core.base_task import ops_in_float32
 from hortus.vision.configs import image_classification as configs
-from hortus.vision.dataloaders.classification_input import Parser, build_reader
+from hortus.vision.dataloaders.classification.reader import Parser, build_reader
 from hortus.vision.dataloaders.input_reader import InputReader
 from hortus.vision.serving.parity import difference
 from hortus.vision.serving.service import Prediction, Service, StandIn

@@ -11,8 +11,8 @@ from keras import ops
 from hortus.core.base_task import ops_in_float32
 from hortus.vision.configs import detection as configs
 from hortus.vision.configs.retinanet import ExportConfig
-from hortus.vision.dataloaders import detection_input
-from hortus.vision.dataloaders.detection_parser import Parser
+from hortus.vision.dataloaders.detection import reader as detection_input
+from hortus.vision.dataloaders.detection.parser import Parser
 from hortus.vision.dataloaders.errors import DataError
 from hortus.vision.dataloaders.input_reader import InputReader
 from hortus.vision.serving.parity import detection_differences, difference

@@ -13,7 +13,7 @@ from hortus.core.base_task import ops_in_float32
 from hortus.vision.configs import semantic_segmentation as configs
 from hortus.vision.dataloaders.errors import DataError
 from hortus.vision.dataloaders.input_reader import InputReader
-from hortus.vision.dataloaders.segmentation_input import Parser, build_reader
+from hortus.vision.dataloaders.segmentation.reader import Parser, build_reader
 from hortus.vision.ops.resize import rescale_to_original, resize
 from hortus.vision.serving.parity import difference
 from hortus.vision.serving.service import Prediction, Service, StandIn

@@ -3,7 +3,7 @@
 from typing import Any, Optional
 
 from hortus.vision.configs import detection as configs
-from hortus.vision.dataloaders import detection_input
+from hortus.vision.dataloaders.detection import reader as detection_input
 from hortus.vision.dataloaders.learnt_classes import LearntClasses
 from hortus.vision.dataloaders.readers import Readers
 

@@ -10,7 +10,7 @@ from keras import ops
 
 from hortus.core import base_task, task_factory
 from hortus.vision.configs import image_classification as configs
-from hortus.vision.dataloaders import classification_input
+from hortus.vision.dataloaders.classification import reader as classification_input
 from hortus.vision.dataloaders.learnt_classes import LearntClasses
 from hortus.vision.dataloaders.readers import Readers
 from hortus.vision.evaluation import classification as metrics_lib

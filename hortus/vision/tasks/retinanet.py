@@ -85,7 +85,7 @@ class RetinaNetTask(base_task.Task):
         """What each anchor has to say, from the objects of a batch.
 
         Args:
-            labels: see `dataloaders.detection_parser.Parser`.
+            labels: see `dataloaders.detection.parser.Parser`.
             image_size: height and width of the images.
         """
         model, parser = self.task_config.model, self.task_config.train_data.parser

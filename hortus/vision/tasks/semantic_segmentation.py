@@ -11,9 +11,9 @@ from keras import ops
 
 from hortus.core import base_task, task_factory
 from hortus.vision.configs import semantic_segmentation as configs
-from hortus.vision.dataloaders import segmentation_input
 from hortus.vision.dataloaders.learnt_classes import LearntClasses
 from hortus.vision.dataloaders.readers import Readers
+from hortus.vision.dataloaders.segmentation import reader as segmentation_input
 from hortus.vision.evaluation import iou
 from hortus.vision.evaluation import segmentation as metrics_lib
 from hortus.vision.losses.segmentation import (

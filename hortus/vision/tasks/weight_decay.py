@@ -4,7 +4,7 @@ from typing import Optional
 
 import keras
 
-from hortus.vision.modeling.layers.regularizers import L2
+from hortus.vision.modeling.layers.regularization.regularizers import L2
 
 
 def l2_regularizer(l2_weight_decay: float) -> Optional[keras.regularizers.Regularizer]:

@@ -8,9 +8,9 @@ from hortus.vision.configs import detection as configs
 from hortus.vision.data.checks.findings import Finding, Level
 from hortus.vision.data.checks.splits import copies_across, named_splits, no_data, some
 from hortus.vision.data.detection_images import LookedAt, look_at
-from hortus.vision.dataloaders.detection_checks import size_conflict
-from hortus.vision.dataloaders.detection_classes import number_classes
-from hortus.vision.dataloaders.detection_set import DetectionSet
+from hortus.vision.dataloaders.detection.checks import size_conflict
+from hortus.vision.dataloaders.detection.classes import number_classes
+from hortus.vision.dataloaders.detection.detection_set import DetectionSet
 from hortus.vision.dataloaders.errors import DataError
 from hortus.vision.evaluation.coco_annotations import read_annotations
 

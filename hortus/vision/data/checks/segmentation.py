@@ -18,8 +18,8 @@ from hortus.vision.data.checks.splits import (
 )
 from hortus.vision.data.raw_images import class_text, pixel_digest
 from hortus.vision.data.raw_masks import RawMask, RawMasks
-from hortus.vision.dataloaders import mask_files
 from hortus.vision.dataloaders.errors import DataError
+from hortus.vision.dataloaders.segmentation import mask_files
 from hortus.vision.dataloaders.sources.factory import by_name
 
 _UNBALANCED = 30

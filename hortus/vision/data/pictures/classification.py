@@ -10,7 +10,8 @@ from PIL import Image
 
 from hortus.vision.configs import image_classification as configs
 from hortus.vision.data.raw_images import class_text
-from hortus.vision.dataloaders import classification_input, preprocess
+from hortus.vision.dataloaders import preprocess
+from hortus.vision.dataloaders.classification import reader as classification_input
 from hortus.vision.dataloaders.errors import DataError
 from hortus.vision.visualization.contact_sheet import captioned
 

@@ -7,7 +7,8 @@ import tensorflow as tf
 from PIL import Image
 
 from hortus.vision.configs import detection as configs
-from hortus.vision.dataloaders import detection_input, preprocess
+from hortus.vision.dataloaders import preprocess
+from hortus.vision.dataloaders.detection import reader as detection_input
 from hortus.vision.dataloaders.errors import DataError
 from hortus.vision.visualization.boxes import draw_boxes
 

@@ -9,8 +9,8 @@ from PIL import Image
 
 from hortus.vision.configs import semantic_segmentation as configs
 from hortus.vision.data.raw_images import class_text
-from hortus.vision.dataloaders import segmentation_input
 from hortus.vision.dataloaders.errors import DataError
+from hortus.vision.dataloaders.segmentation import reader as segmentation_input
 from hortus.vision.visualization.contact_sheet import captioned
 from hortus.vision.visualization.masks import background_class, overlay_masks
 

@@ -17,9 +17,10 @@ from hortus.vision.data.records.features import (
     leave_out,
     serialize,
 )
-from hortus.vision.dataloaders import detection_input, preprocess
+from hortus.vision.dataloaders import preprocess
 from hortus.vision.dataloaders.attempts import reason_of
 from hortus.vision.dataloaders.dataset_info import DatasetInfo
+from hortus.vision.dataloaders.detection import reader as detection_input
 from hortus.vision.dataloaders.input_reader import InputReader
 from hortus.vision.dataloaders.sources.base import Shard
 

@@ -7,7 +7,7 @@ import tensorflow as tf
 from hortus.testing import detection_files as files
 from hortus.vision.configs import retinanet
 from hortus.vision.data import records
-from hortus.vision.dataloaders import detection_input
+from hortus.vision.dataloaders.detection import reader as detection_input
 from hortus.vision.dataloaders.errors import DataError
 
 

@@ -9,7 +9,7 @@ from hortus.vision.configs import semantic_segmentation as configs
 from hortus.vision.data.raw_masks import RawMask, RawMasks
 from hortus.vision.data.records.features import bytes_feature, int_feature, readable, serialize
 from hortus.vision.dataloaders.dataset_info import DatasetInfo
-from hortus.vision.dataloaders.segmentation_input import MASK_KEY
+from hortus.vision.dataloaders.segmentation.reader import MASK_KEY
 
 
 def info(params: configs.DataConfig, task_config: configs.SemanticSegmentationTask) -> DatasetInfo:

@@ -7,8 +7,8 @@ from typing import Any
 import keras
 
 from hortus.vision.modeling.layers.configurable import Configurable
-from hortus.vision.modeling.layers.conv_norm_act import ConvNormAct
-from hortus.vision.modeling.layers.norm_act import NormAct
+from hortus.vision.modeling.layers.convolution.conv_norm_act import ConvNormAct
+from hortus.vision.modeling.layers.normalization.norm_act import NormAct
 
 IMAGES = keras.layers.InputSpec(shape=(None, None, None, 3))
 """Colour images of any size."""

@@ -10,9 +10,9 @@ from hortus.vision.configs import common
 from hortus.vision.modeling.backbones import factory
 from hortus.vision.modeling.backbones.backbone import IMAGES
 from hortus.vision.modeling.backbones.resnet import BLOCKS, ResNetTrunk
-from hortus.vision.modeling.layers.norm_act import NormAct
-from hortus.vision.modeling.layers.residual_block import BottleneckBlock
-from hortus.vision.modeling.layers.stochastic_depth import stochastic_depth_rate
+from hortus.vision.modeling.layers.blocks.residual_block import BottleneckBlock
+from hortus.vision.modeling.layers.normalization.norm_act import NormAct
+from hortus.vision.modeling.layers.regularization.stochastic_depth import stochastic_depth_rate
 
 DEPTHS = (50, 101, 152, 200)
 _FILTERS = (64, 128, 256, 512)

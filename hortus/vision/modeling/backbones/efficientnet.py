@@ -9,10 +9,10 @@ from hortus.vision.configs import backbones as backbone_configs
 from hortus.vision.configs import common
 from hortus.vision.modeling.backbones import factory
 from hortus.vision.modeling.backbones.backbone import IMAGES, Backbone, image_input
-from hortus.vision.modeling.layers.inverted_bottleneck import InvertedBottleneckBlock
-from hortus.vision.modeling.layers.norm_act import NormAct
+from hortus.vision.modeling.layers.blocks.inverted_bottleneck import InvertedBottleneckBlock
+from hortus.vision.modeling.layers.normalization.norm_act import NormAct
+from hortus.vision.modeling.layers.regularization.stochastic_depth import stochastic_depth_rate
 from hortus.vision.modeling.layers.round_filters import round_filters
-from hortus.vision.modeling.layers.stochastic_depth import stochastic_depth_rate
 
 
 class _Stage(NamedTuple):

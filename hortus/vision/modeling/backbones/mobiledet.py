@@ -10,11 +10,11 @@ from hortus.vision.configs import common
 from hortus.vision.modeling.backbones import factory
 from hortus.vision.modeling.backbones.backbone import IMAGES, Backbone, image_input
 from hortus.vision.modeling.backbones.mobilenet_specs import Conv, Inverted
-from hortus.vision.modeling.layers.conv_norm_act import ConvNormAct
-from hortus.vision.modeling.layers.inverted_bottleneck import InvertedBottleneckBlock
-from hortus.vision.modeling.layers.norm_act import NormAct
+from hortus.vision.modeling.layers.blocks.inverted_bottleneck import InvertedBottleneckBlock
+from hortus.vision.modeling.layers.convolution.conv_norm_act import ConvNormAct
+from hortus.vision.modeling.layers.convolution.tucker_conv import TuckerConvBlock
+from hortus.vision.modeling.layers.normalization.norm_act import NormAct
 from hortus.vision.modeling.layers.round_filters import make_divisible
-from hortus.vision.modeling.layers.tucker_conv import TuckerConvBlock
 
 
 class Tucker(NamedTuple):

@@ -9,16 +9,18 @@ from hortus.vision.configs import common
 from hortus.vision.modeling.backbones import factory
 from hortus.vision.modeling.backbones import mobilenet_specs as specs
 from hortus.vision.modeling.backbones.backbone import IMAGES, Backbone, image_input
-from hortus.vision.modeling.layers.conv_norm_act import ConvNormAct
-from hortus.vision.modeling.layers.depthwise_separable_conv import DepthwiseSeparableConvBlock
-from hortus.vision.modeling.layers.inverted_bottleneck import InvertedBottleneckBlock
-from hortus.vision.modeling.layers.multi_query_attention import MultiQueryAttentionBlock
-from hortus.vision.modeling.layers.norm_act import NormAct
-from hortus.vision.modeling.layers.round_filters import round_filters
-from hortus.vision.modeling.layers.stochastic_depth import stochastic_depth_rate
-from hortus.vision.modeling.layers.universal_inverted_bottleneck import (
+from hortus.vision.modeling.layers.attention.multi_query_attention import MultiQueryAttentionBlock
+from hortus.vision.modeling.layers.blocks.inverted_bottleneck import InvertedBottleneckBlock
+from hortus.vision.modeling.layers.blocks.universal_inverted_bottleneck import (
     UniversalInvertedBottleneckBlock,
 )
+from hortus.vision.modeling.layers.convolution.conv_norm_act import ConvNormAct
+from hortus.vision.modeling.layers.convolution.depthwise_separable_conv import (
+    DepthwiseSeparableConvBlock,
+)
+from hortus.vision.modeling.layers.normalization.norm_act import NormAct
+from hortus.vision.modeling.layers.regularization.stochastic_depth import stochastic_depth_rate
+from hortus.vision.modeling.layers.round_filters import round_filters
 
 
 @keras.saving.register_keras_serializable(package="Hortus")

@@ -8,9 +8,9 @@ from hortus.vision.configs import backbones as backbone_configs
 from hortus.vision.configs import common
 from hortus.vision.modeling.backbones import factory
 from hortus.vision.modeling.backbones.backbone import IMAGES, Backbone, image_input
-from hortus.vision.modeling.layers.norm_act import NormAct
-from hortus.vision.modeling.layers.residual_block import BottleneckBlock, ResidualBlock
-from hortus.vision.modeling.layers.stochastic_depth import stochastic_depth_rate
+from hortus.vision.modeling.layers.blocks.residual_block import BottleneckBlock, ResidualBlock
+from hortus.vision.modeling.layers.normalization.norm_act import NormAct
+from hortus.vision.modeling.layers.regularization.stochastic_depth import stochastic_depth_rate
 
 BLOCKS = {
     10: (ResidualBlock, (1, 1, 1, 1)),

@@ -10,11 +10,11 @@ from hortus.vision.configs import common
 from hortus.vision.modeling.backbones import factory
 from hortus.vision.modeling.backbones.backbone import IMAGES
 from hortus.vision.modeling.backbones.resnet import ResNet
-from hortus.vision.modeling.layers.block import fresh_initializer
-from hortus.vision.modeling.layers.convnext_block import ConvNeXtBlock
-from hortus.vision.modeling.layers.norm_act import NormAct
-from hortus.vision.modeling.layers.stochastic_depth import stochastic_depth_rate
-from hortus.vision.modeling.layers.upsample_like import UpsampleLike
+from hortus.vision.modeling.layers.blocks.block import fresh_initializer
+from hortus.vision.modeling.layers.blocks.convnext_block import ConvNeXtBlock
+from hortus.vision.modeling.layers.normalization.norm_act import NormAct
+from hortus.vision.modeling.layers.regularization.stochastic_depth import stochastic_depth_rate
+from hortus.vision.modeling.layers.resampling.upsample_like import UpsampleLike
 
 
 @keras.saving.register_keras_serializable(package="Hortus")

@@ -12,8 +12,8 @@ from hortus.vision.configs import backbones as backbone_configs
 from hortus.vision.configs import common
 from hortus.vision.modeling.backbones import factory
 from hortus.vision.modeling.backbones.backbone import IMAGES, Backbone, image_input
-from hortus.vision.modeling.layers.norm_act import NormAct
-from hortus.vision.modeling.layers.reversible_block import ReversibleBlock
+from hortus.vision.modeling.layers.blocks.reversible_block import ReversibleBlock
+from hortus.vision.modeling.layers.normalization.norm_act import NormAct
 
 BLOCKS = {
     38: (False, (16, 32, 56), (3, 3, 3)),

@@ -4,7 +4,7 @@ import pytest
 from hortus.testing import backbones as testing
 from hortus.vision.configs import backbones as backbone_configs
 from hortus.vision.modeling.backbones import revnet
-from hortus.vision.modeling.layers.norm_act import NormAct
+from hortus.vision.modeling.layers.normalization.norm_act import NormAct
 
 
 def test_contract(tmp_path):

@@ -7,7 +7,7 @@ from typing import Any
 import keras
 
 from hortus.vision.modeling.backbones.backbone import Backbone
-from hortus.vision.modeling.layers.stochastic_depth import stochastic_depth_rate
+from hortus.vision.modeling.layers.regularization.stochastic_depth import stochastic_depth_rate
 
 
 @dataclasses.dataclass(frozen=True)

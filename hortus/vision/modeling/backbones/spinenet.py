@@ -10,9 +10,9 @@ from hortus.vision.configs import common
 from hortus.vision.modeling.backbones import factory
 from hortus.vision.modeling.backbones.backbone import IMAGES, image_input
 from hortus.vision.modeling.backbones.scale_permuted import Node, ScalePermutedBackbone
-from hortus.vision.modeling.layers.norm_act import NormAct
-from hortus.vision.modeling.layers.residual_block import BottleneckBlock, ResidualBlock
-from hortus.vision.modeling.layers.scale_resampling import ScaleResampling
+from hortus.vision.modeling.layers.blocks.residual_block import BottleneckBlock, ResidualBlock
+from hortus.vision.modeling.layers.normalization.norm_act import NormAct
+from hortus.vision.modeling.layers.resampling.scale_resampling import ScaleResampling
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,9 +10,9 @@ from hortus.vision.configs import common
 from hortus.vision.modeling.backbones import factory
 from hortus.vision.modeling.backbones.backbone import IMAGES, image_input
 from hortus.vision.modeling.backbones.scale_permuted import Node, ScalePermutedBackbone
-from hortus.vision.modeling.layers.inverted_bottleneck import InvertedBottleneckBlock
-from hortus.vision.modeling.layers.norm_act import NormAct
-from hortus.vision.modeling.layers.scale_resampling import DepthwiseScaleResampling
+from hortus.vision.modeling.layers.blocks.inverted_bottleneck import InvertedBottleneckBlock
+from hortus.vision.modeling.layers.normalization.norm_act import NormAct
+from hortus.vision.modeling.layers.resampling.scale_resampling import DepthwiseScaleResampling
 
 
 @dataclasses.dataclass(frozen=True)

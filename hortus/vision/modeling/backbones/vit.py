@@ -10,10 +10,10 @@ from hortus.vision.configs import backbones as backbone_configs
 from hortus.vision.configs import common
 from hortus.vision.modeling.backbones import factory
 from hortus.vision.modeling.backbones.backbone import Backbone, image_input
-from hortus.vision.modeling.layers.layer_normalization import LayerNormalization
-from hortus.vision.modeling.layers.position_embedding import ClassToken, PositionEmbedding
-from hortus.vision.modeling.layers.stochastic_depth import stochastic_depth_rate
-from hortus.vision.modeling.layers.transformer_block import TransformerEncoderBlock
+from hortus.vision.modeling.layers.attention.position_embedding import ClassToken, PositionEmbedding
+from hortus.vision.modeling.layers.attention.transformer_block import TransformerEncoderBlock
+from hortus.vision.modeling.layers.normalization.layer_normalization import LayerNormalization
+from hortus.vision.modeling.layers.regularization.stochastic_depth import stochastic_depth_rate
 
 
 class Size(NamedTuple):

@@ -7,8 +7,8 @@ import keras
 
 from hortus.vision.modeling.decoders import factory
 from hortus.vision.modeling.decoders.decoder import Decoder, Specs
-from hortus.vision.modeling.layers.norm_act import NormAct
-from hortus.vision.modeling.layers.spatial_pyramid_pooling import SpatialPyramidPooling
+from hortus.vision.modeling.layers.normalization.norm_act import NormAct
+from hortus.vision.modeling.layers.resampling.spatial_pyramid_pooling import SpatialPyramidPooling
 
 
 @keras.saving.register_keras_serializable(package="Hortus")

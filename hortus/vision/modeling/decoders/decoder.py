@@ -6,7 +6,7 @@ from typing import Any
 import keras
 
 from hortus.vision.modeling.backbones.backbone import FunctionalModel
-from hortus.vision.modeling.layers.norm_act import NormAct
+from hortus.vision.modeling.layers.normalization.norm_act import NormAct
 
 Specs = Mapping[str, tuple[int | None, ...]]
 """Shapes of features, batch first, by level."""

@@ -6,9 +6,9 @@ import keras
 
 from hortus.vision.modeling.decoders import factory
 from hortus.vision.modeling.decoders.decoder import Decoder, Specs
-from hortus.vision.modeling.layers.convolution import convolution
-from hortus.vision.modeling.layers.norm_act import NormAct
-from hortus.vision.modeling.layers.upsample_like import UpsampleLike
+from hortus.vision.modeling.layers.convolution.biased_convolution import convolution
+from hortus.vision.modeling.layers.normalization.norm_act import NormAct
+from hortus.vision.modeling.layers.resampling.upsample_like import UpsampleLike
 
 _FUSIONS = {"sum": keras.layers.Add, "concat": keras.layers.Concatenate}
 

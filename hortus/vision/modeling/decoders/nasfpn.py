@@ -8,10 +8,10 @@ from keras import ops
 
 from hortus.vision.modeling.decoders import factory
 from hortus.vision.modeling.decoders.decoder import Decoder, Specs
-from hortus.vision.modeling.layers.block import Block, Shape, build_chain
-from hortus.vision.modeling.layers.convolution import convolution
-from hortus.vision.modeling.layers.norm_act import NormAct
-from hortus.vision.modeling.layers.upsample_like import upsample
+from hortus.vision.modeling.layers.blocks.block import Block, Shape, build_chain
+from hortus.vision.modeling.layers.convolution.biased_convolution import convolution
+from hortus.vision.modeling.layers.normalization.norm_act import NormAct
+from hortus.vision.modeling.layers.resampling.upsample_like import upsample
 
 _LEVELS = range(3, 8)
 

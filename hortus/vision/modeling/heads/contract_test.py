@@ -7,7 +7,7 @@ import pytest
 
 from hortus.testing import heads as testing
 from hortus.vision.modeling import heads
-from hortus.vision.modeling.layers.norm_act import NormAct
+from hortus.vision.modeling.layers.normalization.norm_act import NormAct
 
 ATTRIBUTES = [
     {"name": "depth", "size": 2, "prediction_tower_name": "metric", "num_convs": 2},

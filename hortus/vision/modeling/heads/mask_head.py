@@ -6,8 +6,8 @@ import keras
 from keras import ops
 
 from hortus.vision.modeling.heads import initializers
-from hortus.vision.modeling.layers.block import Block, Shape, build_chain, fresh_initializer
-from hortus.vision.modeling.layers.convolution import convolution
+from hortus.vision.modeling.layers.blocks.block import Block, Shape, build_chain, fresh_initializer
+from hortus.vision.modeling.layers.convolution.biased_convolution import convolution
 
 
 @keras.saving.register_keras_serializable(package="Hortus")

@@ -8,8 +8,8 @@ import keras
 from keras import ops
 
 from hortus.vision.modeling.heads import initializers
-from hortus.vision.modeling.layers.block import Block, Shape, build_chain, fresh_initializer
-from hortus.vision.modeling.layers.resize_like import resize
+from hortus.vision.modeling.layers.blocks.block import Block, Shape, build_chain, fresh_initializer
+from hortus.vision.modeling.layers.resampling.resize_like import resize
 
 
 @keras.saving.register_keras_serializable(package="Hortus")

@@ -5,9 +5,13 @@ from typing import Any
 import keras
 
 from hortus.vision.modeling.heads import initializers
-from hortus.vision.modeling.layers.block import Block, Shape
-from hortus.vision.modeling.layers.multilevel_conv import MultilevelConv
-from hortus.vision.modeling.layers.multilevel_tower import MultilevelTower
+from hortus.vision.modeling.layers.blocks.block import Block, Shape
+from hortus.vision.modeling.layers.convolution.multilevel_conv import (
+    MultilevelConv,
+)
+from hortus.vision.modeling.layers.convolution.multilevel_tower import (
+    MultilevelTower,
+)
 
 
 @keras.saving.register_keras_serializable(package="Hortus")

@@ -7,10 +7,10 @@ from keras import ops
 
 from hortus.vision.modeling.heads import initializers
 from hortus.vision.modeling.layers import activations
-from hortus.vision.modeling.layers.block import Block, Shape, build_chain
-from hortus.vision.modeling.layers.panoptic_fpn_fusion import PanopticFPNFusion
-from hortus.vision.modeling.layers.resize_like import resize
-from hortus.vision.modeling.layers.upsample_like import upsample
+from hortus.vision.modeling.layers.blocks.block import Block, Shape, build_chain
+from hortus.vision.modeling.layers.resampling.panoptic_fpn_fusion import PanopticFPNFusion
+from hortus.vision.modeling.layers.resampling.resize_like import resize
+from hortus.vision.modeling.layers.resampling.upsample_like import upsample
 
 _LOW_LEVEL = ("deeplabv3plus", "deeplabv3plus_sum_to_merge")
 FUSIONS = (None, *_LOW_LEVEL, "pyramid_fusion", "panoptic_fpn_fusion")

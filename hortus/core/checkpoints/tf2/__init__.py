@@ -1,0 +1,1 @@
+"""The file format of TensorFlow 2's checkpoints, read without TensorFlow."""

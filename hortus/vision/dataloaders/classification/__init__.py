@@ -1,0 +1,1 @@
+"""Images and the classes that they show."""

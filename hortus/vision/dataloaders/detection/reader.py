@@ -1,0 +1,153 @@
+"""Input of object detection: COCO or Pascal VOC files, records, or TensorFlow Datasets."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any, Optional
+
+import tensorflow as tf
+
+from hortus.vision.configs import detection as configs
+from hortus.vision.dataloaders.dataset_info import DatasetInfo
+from hortus.vision.dataloaders.detection import checks as detection_checks
+from hortus.vision.dataloaders.detection import coco_files, voc_files
+from hortus.vision.dataloaders.detection import decoder as detection_decoder
+from hortus.vision.dataloaders.detection.classes import COCO_IDS, Classes, number_classes
+from hortus.vision.dataloaders.detection.detection_set import DetectionSet
+from hortus.vision.dataloaders.detection.parser import Parser
+from hortus.vision.dataloaders.errors import DataError
+from hortus.vision.dataloaders.input_reader import InputReader
+from hortus.vision.dataloaders.sources.factory import by_name
+from hortus.vision.dataloaders.sources.record_files import COMPRESSIONS
+
+READERS = {"coco": coco_files.read_coco, "voc": voc_files.read_voc}
+FILE_TYPES = (*COMPRESSIONS, *READERS)
+
+
+def build_reader(
+    params: configs.DataConfig,
+    model: configs.DetectionModel,
+    class_names: Sequence[str] = (),
+) -> InputReader:
+    """The reader of batches (images, labels), see `detection_parser.Parser`.
+
+    It has looked at what can be seen without reading the data: that there are images and objects,
+    that boxes are pixels of images that have the size told, that the model has the classes. Its
+    `info` has the names of the classes 1, 2, ... and the number of objects in each.
+
+    Args:
+      params: what to read and how.
+      model: input size, number of classes and coarsest level of the model.
+      class_names: names of the classes 1, 2, ... that the model has learnt, so that other data has
+        the same numbers; empty goes by the category ids of this data.
+
+    Raises:
+      DataError: the data cannot be read, or would lead to nothing.
+    """
+    detection_checks.check_settings(params, model)
+    if params.tfds_name:
+        return _tfds_reader(params, model)
+    if params.file_type in COMPRESSIONS:
+        return _record_reader(params, model)
+    sets = read_sets(params)
+    sets = {name: detection_checks.check_set(data, params) for name, data in sets.items()}
+    classes = _number_classes(sets, model.num_classes, class_names)
+    for name, data in sets.items():
+        detection_checks.check_classes(classes[name].names, model.num_classes, data.origin)
+    sources = {name: data.as_source(classes[name]) for name, data in sets.items()}
+    most = max(int(data.counts.max()) for data in sets.values())
+    return InputReader(params, parser_fn=_parse_fn(params, model, most), sources=sources)
+
+
+def build_dataset(
+    params: configs.DataConfig,
+    model: configs.DetectionModel,
+    input_context: Optional[Any] = None,
+    class_names: Sequence[str] = (),
+) -> tf.data.Dataset:
+    """The dataset of batches (images, labels); see `build_reader`."""
+    return build_reader(params, model, class_names).read(input_context)
+
+
+def names_of_training(
+    params: configs.DataConfig, task_config: configs.DetectionTask
+) -> tuple[str, ...]:
+    """The classes of the training data of a task, which give those of other data their numbers.
+
+    Empty for the training data itself, where there is none, and where its files name no classes.
+    """
+    train_data = task_config.train_data
+    if not train_data.input_path or params == train_data or train_data.file_type not in READERS:
+        return ()
+    sets = read_sets(train_data)
+    numbered = _number_classes(sets, task_config.model.num_classes, ())
+    return next(iter(numbered.values())).names
+
+
+def read_sets(params: configs.DataConfig) -> dict[str, DetectionSet]:
+    """What the COCO or VOC files of `params.input_path` tell, by name; nothing is checked."""
+    if params.file_type not in READERS:
+        raise DataError(
+            f"file_type {params.file_type!r} is not for detection; expected one of "
+            f"{', '.join(FILE_TYPES)}"
+        )
+    read = READERS[params.file_type]
+    return {name: read(path, params.image_dir) for name, path in by_name(params.input_path).items()}
+
+
+def _number_classes(
+    sets: dict[str, DetectionSet], num_classes: int, class_names: Sequence[str]
+) -> dict[str, Classes]:
+    """Class numbers by the name of the set; those of a mix follow the first one, by name."""
+    numbered: dict[str, Classes] = {}
+    names = tuple(class_names)
+    for name, data in sets.items():
+        numbered[name] = number_classes(
+            data.category_ids, data.category_names, num_classes, names, data.origin
+        )
+        names = numbered[name].names
+    return numbered
+
+
+def _parse_fn(
+    params: configs.DataConfig, model: configs.DetectionModel, most_objects: int = 0
+) -> Any:
+    parser = Parser(model.input_size[:2], model.max_level, model.num_classes, params, most_objects)
+    return parser.parse_fn(bool(params.is_training))
+
+
+def _record_reader(params: configs.DataConfig, model: configs.DetectionModel) -> InputReader:
+    decode = detection_decoder.build_decoder(params.decoder).decode
+    reader = InputReader(params, decoder_fn=decode, parser_fn=_parse_fn(params, model))
+    for source in reader.sources.values():
+        detection_checks.check_records(source, model.num_classes)
+    origin = str(params.input_path)
+    detection_checks.check_classes(reader.info.class_names, model.num_classes, origin)
+    return reader
+
+
+def _tfds_reader(params: configs.DataConfig, model: configs.DetectionModel) -> InputReader:
+    names = list(by_name(params.tfds_name).values())
+    keeps_ids = {detection_decoder.keeps_coco_ids(name, model.num_classes) for name in names}
+    if len(keeps_ids) > 1:
+        raise DataError(f"{', '.join(names)} number their classes in different ways")
+    skipped = params.tfds_skip_decoding_feature or "image"
+    params = dataclasses.replace(
+        params, tfds_skip_decoding_feature=skipped, tfds_as_supervised=False
+    )
+    reader = (_CocoIdsReader if keeps_ids == {True} else InputReader)(
+        params,
+        decoder_fn=detection_decoder.tfds_decoder(names[0], model.num_classes),
+        parser_fn=_parse_fn(params, model),
+    )
+    detection_checks.check_classes(reader.info.class_names, model.num_classes, ", ".join(names))
+    return reader
+
+
+class _CocoIdsReader(InputReader):
+    """Names the classes by COCO's ids, which have gaps, where the source counts them through."""
+
+    @property
+    def info(self) -> DatasetInfo:
+        info = super().info
+        classes = number_classes(COCO_IDS, info.class_names, COCO_IDS[-1] + 1)
+        return dataclasses.replace(info, class_names=classes.names)

@@ -1,0 +1,1 @@
+"""Images and the class of each pixel."""

@@ -1,0 +1,1 @@
+"""Attention and what transformers add to it."""

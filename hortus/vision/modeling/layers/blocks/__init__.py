@@ -1,0 +1,1 @@
+"""Several layers that work as one, the bricks of backbones."""

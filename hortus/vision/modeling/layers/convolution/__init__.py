@@ -1,0 +1,1 @@
+"""Convolutions, alone and with what follows them."""

@@ -1,0 +1,1 @@
+"""From what heads say to objects."""

@@ -1,0 +1,1 @@
+"""Normalisation, and what a model is told about it."""

@@ -1,0 +1,1 @@
+"""What keeps a model from learning by heart."""

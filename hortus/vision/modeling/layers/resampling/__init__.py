@@ -1,0 +1,1 @@
+"""Between the levels of a pyramid."""
