@@ -57,12 +57,26 @@ OURS = {
         "hortus.engine",
         "hortus.hyperparams",
         "hortus.optimization",  # Task.create_optimizer
+        "hortus.vision.data.tools",  # Task.build_data_tools
+        "hortus.vision.serving.services",  # Task.build_service
         *VISION_BLOCKS,
     ),
     "hortus.vision.summary_manager": ("hortus.core.summary_manager",),
     "hortus.vision.registry_imports": ("hortus.vision.experiments", "hortus.vision.tasks"),
     "hortus.vision.data": VISION_BLOCKS,
+    # From a config to its task: for those who have the one and want the tools of the other.
+    "hortus.vision.data.of_config": (
+        "hortus.core.task_factory",
+        "hortus.vision.data",
+        "hortus.vision.registry_imports",
+    ),
     "hortus.vision.serving": EVERYTHING,
+    "hortus.vision.serving.images": ("hortus.vision.dataloaders",),
+    "hortus.vision.serving.services": (
+        "hortus.core.base_task",
+        "hortus.vision.serving.images",
+        *VISION_BLOCKS,
+    ),
     "hortus.vision.train": EVERYTHING,
     "hortus.reports": ("hortus.core", "hortus.hyperparams"),
     "hortus.cli": EVERYTHING,
@@ -108,6 +122,8 @@ THIRD_PARTY = {
     "hortus.vision.summary_manager": NUMERIC,
     "hortus.vision.data": (*NUMERIC, "tensorflow", "tensorflow_datasets", "PIL"),
     "hortus.vision.serving": (*NUMERIC, "tensorflow", "PIL"),
+    "hortus.vision.serving.images": ("numpy", "tensorflow", "PIL"),
+    "hortus.vision.serving.services": (*NUMERIC, "tensorflow", "PIL"),
     "hortus.vision.serving.formats.litert": (*NUMERIC, "tensorflow", "ai_edge_litert"),
     "hortus.vision.serving.formats.onnx": (*NUMERIC, "onnxruntime", "tf2onnx"),
     "hortus.vision.serving.formats.openvino": (*NUMERIC, "openvino"),
@@ -187,7 +203,8 @@ def test_every_import_is_allowed():
 
 def test_both_tables_have_the_same_folders():
     assert {row(OURS, module) for module in THIRD_PARTY} == set(OURS) - {
-        "hortus.vision.registry_imports"  # imports ours only
+        "hortus.vision.data.of_config",  # these import ours only
+        "hortus.vision.registry_imports",
     }
 
 

@@ -20,7 +20,8 @@ def export(
     from hortus import engine
 
     engine.load()
-    from hortus.vision.serving import exporting, parity
+    from hortus.vision.serving import exporting
+    from hortus.vision.serving.services.differences import LIMIT
 
     done = exporting.export_run(
         model_dir,
@@ -33,7 +34,7 @@ def export(
         overrides=overrides,
     )
     print(f"Exported {done.checkpoint} to {done.path}")
-    print(f"{str(done.parity)[0].upper()}{str(done.parity)[1:]} (limit {parity.LIMIT})")
+    print(f"{str(done.parity)[0].upper()}{str(done.parity)[1:]} (limit {LIMIT})")
 
 
 def evaluate(path: str, config_files: Sequence[str], overrides: Sequence[str]) -> None:

@@ -123,6 +123,29 @@ class Task(abc.ABC):
         """What a user should know when a run has ended, such as examples that were left out."""
         return ()
 
+    # ---- tools ------------------------------------------------------------------------------
+
+    def build_service(self, class_names: Sequence[str] = (), **facts: Any) -> Optional[Any]:
+        """How the model is served: what predictions and exports do before and after it.
+
+        Args:
+            class_names: in the order of the classes' numbers; empty where they are not known.
+            **facts: what the service's `facts` told when the model was exported.
+
+        Returns:
+            A `hortus.vision.serving.services.service.Service`; None where there is none.
+        """
+        del class_names, facts
+        return None
+
+    def build_data_tools(self) -> Optional[Any]:
+        """How the data is checked, drawn and converted.
+
+        Returns:
+            A `hortus.vision.data.tools.data_tools.DataTools`; None where there is none.
+        """
+        return None
+
     # ---- steps ------------------------------------------------------------------------------
 
     def train_step(

@@ -7,7 +7,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from hortus.vision.serving.service import Service
+from hortus.vision.serving.services.service import Service
 
 
 class Compiled:

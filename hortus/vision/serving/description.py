@@ -6,10 +6,12 @@ import os
 from typing import Any, Optional
 
 from hortus.core import config_definitions as cfg
+from hortus.core import task_factory
+from hortus.vision import registry_imports
 from hortus.vision.serving.formats.format import FORMATS, ExportError, Format
 from hortus.vision.serving.run import Run
 from hortus.vision.serving.run_config import config_of
-from hortus.vision.serving.service import Service, build_service
+from hortus.vision.serving.services.service import Service, service_of
 
 VERSION = 1
 IN_FOLDER, BESIDE = "hortus_export.json", ".json"
@@ -43,8 +45,9 @@ class Description:
 
     def service(self, params: Optional[cfg.ExperimentConfig] = None) -> Service:
         """The service of the task; `params` may say otherwise than the training."""
-        task = (params or self.params()).task
-        return build_service(task, self.class_names, **self.facts)
+        registry_imports.load_tasks()
+        task = task_factory.get_task((params or self.params()).task)
+        return service_of(task, self.class_names, **self.facts)
 
     def to_json(self) -> str:
         """The text of the file."""

@@ -17,9 +17,10 @@ from hortus.vision.dataloaders.errors import DataError
 from hortus.vision.serving.description import describe, description_path
 from hortus.vision.serving.formats.format import FORMATS, ExportError
 from hortus.vision.serving.images import Picture, decode, find_images, read_image
-from hortus.vision.serving.parity import LIMIT, Parity, compare
+from hortus.vision.serving.parity import Parity, compare
 from hortus.vision.serving.run import BEST, load_run
-from hortus.vision.serving.service import Service, build_service
+from hortus.vision.serving.services.differences import LIMIT
+from hortus.vision.serving.services.service import Service, service_of
 
 COMPARED_IMAGES = 4
 """Images that an export is tried on."""
@@ -78,7 +79,7 @@ def export_run(
     run = load_run(
         model_dir, checkpoint, experiment=experiment, in_float32=True, overrides=overrides
     )
-    service = build_service(run.params.task, run.class_names)
+    service = service_of(run.task, run.class_names)
     pictures = _pictures(service, images)
     expected = _expected(service, run.model, pictures)
     parent = os.path.dirname(os.path.abspath(output))
@@ -154,7 +155,7 @@ def _write(arguments: str) -> None:
     run = load_run(
         model_dir, checkpoint, experiment=experiment, in_float32=True, overrides=overrides
     )
-    FORMATS[form].write(build_service(run.params.task, run.class_names), run.model, path)
+    FORMATS[form].write(service_of(run.task, run.class_names), run.model, path)
 
 
 def _move(folder: str, parent: str) -> None:

@@ -13,8 +13,9 @@ from hortus.vision.serving.description import read_description
 from hortus.vision.serving.exported import evaluate_export
 from hortus.vision.serving.exporting import export_run
 from hortus.vision.serving.formats.format import FORMATS, ExportError, Format
-from hortus.vision.serving.parity import Parity, detection_differences, difference
+from hortus.vision.serving.parity import Parity
 from hortus.vision.serving.predictor import Predictor
+from hortus.vision.serving.services.differences import detection_differences, difference
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from hortus.vision.serving.images import (
     read_image,
 )
 from hortus.vision.serving.run import BEST, load_run, settle_engine
-from hortus.vision.serving.service import Prediction, Service, build_service
+from hortus.vision.serving.services.service import Prediction, Service, service_of
 
 BATCH_SIZE = 8
 _READERS = 4
@@ -86,7 +86,7 @@ class Predictor:
         from hortus.vision.serving.compiled import Compiled
 
         run = load_run(model_dir, checkpoint, experiment=experiment)
-        service = build_service(run.params.task, run.class_names)
+        service = service_of(run.task, run.class_names)
         return cls(service, Compiled(service, run.model), f"{run.checkpoint} (step {run.step})")
 
     @classmethod

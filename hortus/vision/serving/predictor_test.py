@@ -5,15 +5,16 @@ import pytest
 import tensorflow as tf
 from PIL import Image
 
+from hortus.core.task_factory import get_task
 from hortus.testing import runs
 from hortus.vision.data import shapes
 from hortus.vision.ops.resize import rescale_to_original
-from hortus.vision.serving import segmentation
 from hortus.vision.serving.images import UnreadableImageError
 from hortus.vision.serving.predictor import Predictor
 from hortus.vision.serving.run import load_run
 from hortus.vision.serving.run_config import read_config
-from hortus.vision.serving.service import build_service
+from hortus.vision.serving.services import segmentation
+from hortus.vision.serving.services.service import service_of
 
 
 def test_classes_are_those_of_an_evaluation(classifier, pictures):
@@ -82,11 +83,11 @@ def test_categories_whose_ids_are_no_class_numbers_are_kept(detector, scenes, tm
     (tmp_path / "val.json").write_text(json.dumps(content))
     params = read_config(str(detector))
     params.override({"task": {"validation_data": {"input_path": str(tmp_path / "val.json")}}})
-    service = build_service(params.task, ("circle", "square", "triangle", "star"))
+    service = service_of(get_task(params.task), ("circle", "square", "triangle", "star"))
     assert service.category_ids == (90, 80, 70, 60)
     # Where the data is not at hand, the numbers of the classes stand for them.
     params.override({"task": {"validation_data": {"input_path": "/nowhere.json"}}})
-    assert build_service(params.task, ("circle",)).category_ids == ()
+    assert service_of(get_task(params.task), ("circle",)).category_ids == ()
 
 
 def test_masks_are_those_of_an_evaluation(segmenter, scenes):
@@ -106,7 +107,7 @@ def test_masks_are_those_of_an_evaluation(segmenter, scenes):
 
 
 def test_many_classes_of_a_large_image_are_enlarged_in_parts(segmenter, monkeypatch):
-    service = build_service(load_run(segmenter).params.task)
+    service = service_of(load_run(segmenter).task)
     rng = np.random.default_rng(0)
     info = np.array([[40, 30], [64, 64], [1.6, 1.6], [0, 0]], np.float32)
     outputs = {"logits": rng.normal(size=(8, 8, 5)).astype("float32"), "image_info": info}
@@ -118,11 +119,8 @@ def test_many_classes_of_a_large_image_are_enlarged_in_parts(segmenter, monkeypa
 @pytest.mark.parametrize("kind", ["classification", "detection", "segmentation"])
 def test_pixels_take_the_way_of_encoded_images(kind, tmp_path, photo):
     params, _ = runs.make_run(tmp_path, kind)
-    service = (
-        build_service(params.task, category_ids=())
-        if kind == "detection"
-        else build_service(params.task)
-    )
+    facts = {"category_ids": ()} if kind == "detection" else {}
+    service = service_of(get_task(params.task), **facts)
     encoded = tf.io.encode_png(np.asarray(photo))
     one = service.inputs_of_encoded(encoded)
     pixels = np.asarray(photo)

@@ -1,6 +1,6 @@
 """The task of image classification."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Optional
 
 import keras
@@ -78,6 +78,18 @@ class ImageClassificationTask(base_task.Task):
 
     def notes(self) -> Iterator[str]:
         yield from self._readers.notes()
+
+    # ---- tools ------------------------------------------------------------------------------
+
+    def build_service(self, class_names: Sequence[str] = (), **facts: Any) -> Any:
+        from hortus.vision.serving.services.classification import ClassificationService
+
+        return ClassificationService(self.task_config, class_names, **facts)
+
+    def build_data_tools(self) -> Any:
+        from hortus.vision.data.tools.classification import ClassificationTools
+
+        return ClassificationTools(self.task_config)
 
     # ---- loss and metrics -------------------------------------------------------------------
 

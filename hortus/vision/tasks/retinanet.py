@@ -1,6 +1,6 @@
 """The task of RetinaNet: one-stage object detection."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Optional
 
 import keras
@@ -73,6 +73,18 @@ class RetinaNetTask(base_task.Task):
         yield from self._data.readers.notes()
         if self._table:
             yield f"Average precision by class at the last evaluation:\n{self._table}"
+
+    # ---- tools ------------------------------------------------------------------------------
+
+    def build_service(self, class_names: Sequence[str] = (), **facts: Any) -> Any:
+        from hortus.vision.serving.services.detection import DetectionService
+
+        return DetectionService(self.task_config, class_names, **facts)
+
+    def build_data_tools(self) -> Any:
+        from hortus.vision.data.tools.detection import DetectionTools
+
+        return DetectionTools(self.task_config)
 
     # ---- loss and metrics -------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """The task of semantic segmentation."""
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Optional
 
 import keras
@@ -123,6 +123,18 @@ class SemanticSegmentationTask(base_task.Task):
         yield from self._readers.notes()
         if self._table:
             yield f"IoU by class at the last evaluation:\n{self._table}"
+
+    # ---- tools ------------------------------------------------------------------------------
+
+    def build_service(self, class_names: Sequence[str] = (), **facts: Any) -> Any:
+        from hortus.vision.serving.services.segmentation import SegmentationService
+
+        return SegmentationService(self.task_config, class_names, **facts)
+
+    def build_data_tools(self) -> Any:
+        from hortus.vision.data.tools.segmentation import SegmentationTools
+
+        return SegmentationTools(self.task_config)
 
     # ---- loss and metrics -------------------------------------------------------------------
 

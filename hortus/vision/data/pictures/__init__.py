@@ -1,6 +1,6 @@
 """Pictures of what a model sees in training: augmented, with the labels drawn.
 
-A module per kind of data has `pictures(params, task_config, count) -> list[PIL.Image.Image]`.
+How they are drawn is a matter of the task, see `hortus.vision.data.tools`.
 """
 
 import contextlib
@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from hortus.vision.data import kinds
 from hortus.vision.visualization.contact_sheet import draw_contact_sheet
 
 _SHEET_WIDTH, _LARGEST = 1600, 512
@@ -29,7 +28,9 @@ def pictures(params: Any, task_config: Any, count: int) -> list[Image.Image]:
     Raises:
         DataError: there are no pictures of such data, or it cannot be read.
     """
-    return kinds.module_for(__name__, task_config).pictures(params, task_config, count)
+    from hortus.vision.data.of_config import tools_for
+
+    return tools_for(task_config).pictures(params, count)
 
 
 def write_sheet(drawn: Sequence[Image.Image], path: str) -> None:

@@ -1,14 +1,12 @@
 """Turning data sets into records of `tf.train.Example`.
 
-A module per kind of data has `examples(params, task_config) -> Iterator[bytes]`: one serialised
-example per image, in order, read from whatever `params`, a data config of the task, points to. It
-may have `info(params, task_config) -> DatasetInfo`, for classes and size.
+What they hold is a matter of the task, see `hortus.vision.data.tools`: one serialised example per
+image, in order, read from whatever a data config of the task points to.
 """
 
 from collections.abc import Iterator
 from typing import Any
 
-from hortus.vision.data import kinds
 from hortus.vision.dataloaders.dataset_info import DatasetInfo
 
 
@@ -22,10 +20,13 @@ def examples(params: Any, task_config: Any) -> Iterator[bytes]:
     Raises:
         DataError: such data cannot be turned into records, or it cannot be read.
     """
-    yield from kinds.module_for(__name__, task_config).examples(params, task_config)
+    from hortus.vision.data.of_config import tools_for
+
+    yield from tools_for(task_config).examples(params)
 
 
 def info(params: Any, task_config: Any) -> DatasetInfo:
     """What is known of a data set before its examples are read; perhaps nothing."""
-    module = kinds.module_for(__name__, task_config)
-    return module.info(params, task_config) if hasattr(module, "info") else DatasetInfo()
+    from hortus.vision.data.of_config import tools_for
+
+    return tools_for(task_config).info(params)

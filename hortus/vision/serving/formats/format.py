@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hortus.vision.dataloaders.errors import DataError
-from hortus.vision.serving.service import Service
+from hortus.vision.serving.services.service import Service
 
 
 class ExportError(DataError):

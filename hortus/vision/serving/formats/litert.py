@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from hortus.vision.serving.formats.format import ExportError, Runtime
 from hortus.vision.serving.formats.portable import trace
-from hortus.vision.serving.service import Service
+from hortus.vision.serving.services.service import Service
 
 SIGNATURE = "image_tensor"
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from hortus.vision.serving.formats.format import ExportError, Runtime
 from hortus.vision.serving.formats.portable import PIXELS, trace
-from hortus.vision.serving.service import Service
+from hortus.vision.serving.services.service import Service
 
 OPSET = 18
 

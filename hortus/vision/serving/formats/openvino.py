@@ -6,7 +6,7 @@ import numpy as np
 
 from hortus.vision.serving.formats.format import ExportError, Runtime
 from hortus.vision.serving.formats.portable import trace
-from hortus.vision.serving.service import Service
+from hortus.vision.serving.services.service import Service
 
 
 def write(service: Service, model: Any, path: str) -> None:

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from hortus.engine import kernels
 from hortus.vision.serving.formats.saved_model import PIXELS
-from hortus.vision.serving.service import Service
+from hortus.vision.serving.services.service import Service
 
 _TRACING = threading.Lock()
 

@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from hortus.vision.serving.formats.format import ExportError, Runtime
-from hortus.vision.serving.service import Service
+from hortus.vision.serving.services.service import Service
 
 IMAGE_KEY = "image/encoded"
 PIXELS = tf.TensorSpec([None, None, None, 3], tf.uint8, "images")

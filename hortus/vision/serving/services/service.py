@@ -1,7 +1,6 @@
 """What prediction needs to know of a task: from an image to the model's input, from its output on.
 
-A service is found by the kind of the task's data, see `hortus.vision.data.kinds`: the module
-`hortus.vision.serving.<kind>` has a `build_service(task_config, class_names)`.
+A task makes its service itself, in `Task.build_service`; a subclass inherits it.
 """
 
 import abc
@@ -12,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 from PIL import Image
 
-from hortus.vision.data.kinds import module_for
+from hortus.vision.dataloaders.errors import DataError
 from hortus.vision.dataloaders.input_reader import InputReader
 from hortus.vision.serving.images import Picture
 
@@ -138,7 +137,7 @@ class Service(abc.ABC):
         """
 
     def facts(self) -> dict[str, Any]:
-        """Further arguments of `build_service`, for an export to keep."""
+        """Further arguments of `Task.build_service`, for an export to keep."""
         return {}
 
     def preprocessing(self) -> dict[str, Any]:
@@ -158,16 +157,22 @@ class StandIn:
         return self._outputs
 
 
-def build_service(task_config: Any, class_names: Sequence[str] = (), **facts: Any) -> Service:
-    """The service of a task.
+def service_of(task: Any, class_names: Sequence[str] = (), **facts: Any) -> Service:
+    """The service that a task makes.
 
     Args:
-        task_config: of the task.
+        task: a `hortus.core.base_task.Task`.
         class_names: of its classes, in the order of their numbers; may be empty.
         **facts: what `Service.facts` told before.
 
     Raises:
-        DataError: there is none for this task.
+        DataError: the task has none.
     """
-    module = module_for("hortus.vision.serving", task_config)
-    return module.build_service(task_config, class_names, **facts)
+    service = task.build_service(class_names, **facts)
+    if service is None:
+        name = type(task).__name__
+        raise DataError(
+            f"{name} does not say how it is served: for predictions and exports, return a "
+            f"hortus.vision.serving.services.service.Service from {name}.build_service"
+        )
+    return service

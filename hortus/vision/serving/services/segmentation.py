@@ -15,8 +15,8 @@ from hortus.vision.dataloaders.errors import DataError
 from hortus.vision.dataloaders.input_reader import InputReader
 from hortus.vision.dataloaders.segmentation.reader import Parser, build_reader
 from hortus.vision.ops.resize import rescale_to_original, resize
-from hortus.vision.serving.parity import difference
-from hortus.vision.serving.service import Prediction, Service, StandIn
+from hortus.vision.serving.services.differences import difference
+from hortus.vision.serving.services.service import Prediction, Service, StandIn
 from hortus.vision.visualization import masks as drawing
 
 _CHUNK = 32_000_000
@@ -171,10 +171,3 @@ class SegmentationService(Service):
             "resize_to": self._parser.output_size and list(self._parser.output_size),
             "keep_aspect_ratio": data.preserve_aspect_ratio,
         }
-
-
-def build_service(
-    task_config: configs.SemanticSegmentationTask, class_names: Sequence[str] = ()
-) -> SegmentationService:
-    """See `service.build_service`."""
-    return SegmentationService(task_config, class_names)

@@ -15,8 +15,8 @@ from hortus.vision.dataloaders.detection import reader as detection_input
 from hortus.vision.dataloaders.detection.parser import Parser
 from hortus.vision.dataloaders.errors import DataError
 from hortus.vision.dataloaders.input_reader import InputReader
-from hortus.vision.serving.parity import detection_differences, difference
-from hortus.vision.serving.service import Prediction, Service
+from hortus.vision.serving.services.differences import detection_differences, difference
+from hortus.vision.serving.services.service import Prediction, Service
 from hortus.vision.visualization.boxes import class_name, draw_boxes
 
 MIN_DRAWN_SCORE = 0.3
@@ -240,10 +240,3 @@ def find_category_ids(data: configs.DataConfig, class_names: Sequence[str]) -> t
     for each in sets:
         ids |= dict(zip(each.category_names, map(int, each.category_ids), strict=True))
     return tuple(ids.get(name, number) for number, name in enumerate(class_names, start=1))
-
-
-def build_service(
-    task_config: configs.DetectionTask, class_names: Sequence[str] = (), **facts: Any
-) -> DetectionService:
-    """See `service.build_service`."""
-    return DetectionService(task_config, class_names, **facts)

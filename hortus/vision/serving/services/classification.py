@@ -12,8 +12,8 @@ from hortus.core.base_task import ops_in_float32
 from hortus.vision.configs import image_classification as configs
 from hortus.vision.dataloaders.classification.reader import Parser, build_reader
 from hortus.vision.dataloaders.input_reader import InputReader
-from hortus.vision.serving.parity import difference
-from hortus.vision.serving.service import Prediction, Service, StandIn
+from hortus.vision.serving.services.differences import difference
+from hortus.vision.serving.services.service import Prediction, Service, StandIn
 from hortus.vision.visualization.captions import draw_caption
 
 TOP_K = 5
@@ -116,10 +116,3 @@ class ClassificationService(Service):
             "resize_method": data.tf_resize_method,
             "normalize": "ImageNet mean and standard deviation",
         }
-
-
-def build_service(
-    task_config: configs.ImageClassificationTask, class_names: Sequence[str] = ()
-) -> ClassificationService:
-    """See `service.build_service`."""
-    return ClassificationService(task_config, class_names)

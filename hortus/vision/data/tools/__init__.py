@@ -1,0 +1,1 @@
+"""How the data of each task is checked, drawn and converted."""
