@@ -48,7 +48,7 @@ def test_a_report_renders_in_a_browser_without_errors(tmp_path):
     from hortus.reports import page, reports_test, runs
 
     path = tmp_path / "report.html"
-    path.write_text(page.render(runs.Run(reports_test.write_run(tmp_path / "run"))))
+    path.write_text(page.render(runs.RecordedRun(reports_test.write_run(tmp_path / "run"))))
     command = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run"]
     command += ["--disable-background-networking", "--disable-sync", "--disable-component-update"]
     command += [f"--user-data-dir={tmp_path / 'browser'}", "--enable-logging=stderr", "--v=0"]

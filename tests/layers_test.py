@@ -49,7 +49,11 @@ OURS = {
         "hortus.vision.configs",
         "hortus.vision.ops",
     ),
-    "hortus.vision.dataloaders": ("hortus.core.config_definitions", "hortus.vision.configs"),
+    "hortus.vision.dataloaders": (
+        "hortus.core.config_definitions",
+        "hortus.core.run_folder",  # the names of classes are kept in the folder of the run
+        "hortus.vision.configs",
+    ),
     "hortus.vision.losses": ("hortus.vision.ops", "hortus.engine.kernels"),
     "hortus.vision.evaluation": ("hortus.vision.ops",),
     "hortus.vision.tasks": (
@@ -61,7 +65,7 @@ OURS = {
         "hortus.vision.serving.services",  # Task.build_service
         *VISION_BLOCKS,
     ),
-    "hortus.vision.summary_manager": ("hortus.core.summary_manager",),
+    "hortus.vision.summary_manager": ("hortus.core.run_folder", "hortus.core.summary_manager"),
     "hortus.vision.registry_imports": ("hortus.vision.experiments", "hortus.vision.tasks"),
     "hortus.vision.data": VISION_BLOCKS,
     # From a config to its task: for those who have the one and want the tools of the other.
@@ -102,6 +106,8 @@ THIRD_PARTY = {
     "hortus.core.event_file": ("numpy", "PIL", "tensorboard"),
     "hortus.core.exp_factory": (),
     "hortus.core.machine": (),
+    "hortus.core.run_folder": (),
+    "hortus.core.run_identity": (),
     "hortus.core.run_record": (),
     "hortus.core.exp_parser": (),
     "hortus.core.flags": ("absl",),
@@ -109,6 +115,7 @@ THIRD_PARTY = {
     "hortus.core.summary_manager": (*NUMERIC, "absl", "tensorflow"),
     "hortus.core.task_factory": (),
     "hortus.core.train_utils": ("absl", "gin"),
+    "hortus.core.user_modules": (),
     "hortus.vision": (),
     "hortus.vision.ops": NUMERIC,
     "hortus.vision.visualization": (*NUMERIC, "PIL"),

@@ -41,7 +41,7 @@ def main(
     print("Training; Ctrl-C stops it, and the same command goes on", flush=True)
     _, logs = train.run(params, "train_and_eval", run)
     report = folder / "report.html"
-    report.write_text(page.render(runs.Run(run)), encoding="utf-8")
+    report.write_text(page.render(runs.RecordedRun(run)), encoding="utf-8")
     precision = float(logs["AP50"])
     print(f"\nAP50 {precision:.2f} on 60 scenes, after {time.monotonic() - begin:.0f} seconds.")
     print(f"Report:  {report}")

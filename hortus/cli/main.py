@@ -211,7 +211,9 @@ def train(
 def evaluate(
     experiment: Annotated[
         Optional[str],
-        typer.Option("--experiment", "-e", help="Name of the experiment; see `hortus list`."),
+        typer.Option(
+            "--experiment", "-e", help="Name of the experiment; by default the run's own config."
+        ),
     ] = None,
     model_dir: Annotated[
         Optional[str],
@@ -248,9 +250,8 @@ def evaluate(
     from hortus.cli import run
     from hortus.cli.errors import CommandError
 
-    if experiment is None or model_dir is None:
-        missing = "--experiment" if experiment is None else "--model_dir"
-        raise CommandError(f"Missing option '{missing}', or --export for an exported model")
+    if model_dir is None:
+        raise CommandError("Missing option '--model_dir', or --export for an exported model")
     run.run(experiment, mode.value, model_dir, config_file or [], overrides)
 
 

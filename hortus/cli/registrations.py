@@ -5,7 +5,9 @@ import os
 import sys
 from collections.abc import Sequence
 
+import hortus
 from hortus.cli.errors import CommandError
+from hortus.core import user_modules
 
 
 def load(modules: Sequence[str]) -> None:
@@ -25,7 +27,7 @@ def load(modules: Sequence[str]) -> None:
         sys.path.insert(0, os.getcwd())
     for source, name in asked:
         try:
-            importlib.import_module(name)
+            user_modules.load(name)
         except Exception as error:
             raise CommandError(f"{source} {name}: {_explain(name, error)}") from error
 
@@ -48,6 +50,6 @@ def _line(error: Exception) -> str:
         code = traceback.tb_frame.f_code
         frames.append((code.co_filename, traceback.tb_lineno))
         traceback = traceback.tb_next
-    here = os.path.dirname(os.path.abspath(__file__))
+    here = os.path.dirname(hortus.__file__)
     own = [f for f in frames if "importlib" not in f[0] and not f[0].startswith(here)]
     return f" ({own[0][0]}:{own[0][1]})" if own else ""

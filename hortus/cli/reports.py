@@ -1,6 +1,5 @@
 """`hortus report` and `hortus compare`."""
 
-import os
 from collections.abc import Sequence
 from typing import Optional
 
@@ -14,10 +13,10 @@ def report(model_dir: str, target: Optional[str]) -> None:
     from hortus.reports import page, runs
 
     try:
-        run = runs.Run(model_dir)
+        run = runs.RecordedRun(model_dir)
     except runs.RunError as error:
         raise CommandError(str(error)) from None
-    path = target or os.path.join(model_dir, "report.html")
+    path = target or run.files.report
     atomic_file.replace(path, page.render(run).encode())
     print(f"Report: {path}")
 
@@ -30,7 +29,7 @@ def compare(model_dirs: Sequence[str], target: Optional[str]) -> None:
     if len(model_dirs) < 2:
         raise CommandError("compare needs two runs or more: hortus compare runs/a runs/b")
     try:
-        found = [runs.Run(folder) for folder in model_dirs]
+        found = [runs.RecordedRun(folder) for folder in model_dirs]
     except runs.RunError as error:
         raise CommandError(str(error)) from None
     if target:

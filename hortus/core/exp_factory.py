@@ -41,7 +41,18 @@ def get_exp_config(exp_name: str) -> cfg.ExperimentConfig:
     """
     config = get_exp_factory(exp_name)()
     config.stamp(hyperparams.Origin(f"experiment {exp_name}"))
+    set_name(config, exp_name)
     return config
+
+
+def name_of(config: cfg.ExperimentConfig) -> str:
+    """The experiment that a config comes from; empty for one that was made by hand."""
+    return config.__dict__.get("_experiment", "")
+
+
+def set_name(config: cfg.ExperimentConfig, exp_name: str) -> None:
+    """Says which experiment a config comes from; its copies know it, too."""
+    config.__dict__["_experiment"] = exp_name
 
 
 def get_exp_factory(exp_name: str) -> ConfigFactory:

@@ -42,7 +42,13 @@ def get_task_cls(task_config_cls: type[cfg.TaskConfig]) -> Any:
     Raises:
         RegistryError: no task is registered for the class or a base of it.
     """
+    found = find_task_cls(task_config_cls)
+    return registry.lookup(_TASKS, task_config_cls) if found is None else found
+
+
+def find_task_cls(task_config_cls: type[cfg.TaskConfig]) -> Any:
+    """As `get_task_cls`, but None where there is no task, or none is loaded yet."""
     for base in task_config_cls.__mro__:
         if base in _TASKS:
             return _TASKS[base]
-    return registry.lookup(_TASKS, task_config_cls)
+    return None

@@ -16,6 +16,7 @@ from hortus.core.actions.action import Actions, as_actions
 from hortus.core.controller import Controller
 from hortus.core.metrics_history import MetricsHistory
 from hortus.core.progress import Progress, peak_memory
+from hortus.core.run_folder import RunFolder
 from hortus.core.summary_manager import SummaryManager, SummaryManagerInterface
 from hortus.hyperparams import did_you_mean
 
@@ -88,6 +89,11 @@ class ExperimentRunner:
         self.enable_async_checkpointing = enable_async_checkpointing
 
     @property
+    def folder(self) -> RunFolder:
+        """What is where in `model_dir`."""
+        return RunFolder(self.model_dir)
+
+    @property
     def does_train(self) -> bool:
         return self.mode in TRAIN_MODES
 
@@ -125,7 +131,7 @@ class ExperimentRunner:
         if not (trainer.best_checkpoint_export_subdir and trainer.best_checkpoint_eval_metric):
             return None
         return checkpoints.BestCheckpointExporter(
-            os.path.join(self.model_dir, trainer.best_checkpoint_export_subdir),
+            self.folder.best(trainer.best_checkpoint_export_subdir),
             trainer.best_checkpoint_eval_metric,
             trainer.best_checkpoint_metric_comp,
         )
@@ -157,7 +163,7 @@ class ExperimentRunner:
                     config.loss_upper_bound,
                     config.recovery_begin_steps,
                     config.recovery_max_trials,
-                    folder=os.path.join(self.model_dir, "diverged"),
+                    folder=self.folder.diverged,
                 )
             )
         if config.max_seconds is not None:
@@ -176,7 +182,7 @@ class ExperimentRunner:
                     stopping.patience,
                     stopping.min_delta,
                     higher_is_better=comparison == "higher",
-                    filename=os.path.join(self.model_dir, "early_stopping.json"),
+                    filename=self.folder.early_stopping,
                     write=trainer.engine.is_chief,
                 )
             )
@@ -184,7 +190,7 @@ class ExperimentRunner:
         if average is not None and self.does_train:
             manager = checkpoints.CheckpointManager(
                 checkpoints.Checkpoint(model=trainer.model, global_step=trainer.global_step),
-                os.path.join(self.model_dir, "ema_checkpoints"),
+                self.folder.averages,
                 max_to_keep=1,
                 asynchronous=self.enable_async_checkpointing,
                 is_chief=trainer.engine.is_chief,
@@ -200,16 +206,14 @@ class ExperimentRunner:
         """The outer loop."""
         config, is_chief = self.params.trainer, trainer.engine.is_chief
         writes = self.save_summary and is_chief
-        validation = os.path.join(self.model_dir, config.validation_summary_subdir)
+        validation = self.folder.validation_summaries(config.validation_summary_subdir)
         train_summaries = self.summary_manager or SummaryManager(
-            os.path.join(self.model_dir, "train") if writes and self.does_train else None
+            self.folder.train_summaries if writes and self.does_train else None
         )
         eval_summaries = self.eval_summary_manager or SummaryManager(
             validation if writes and self.does_evaluate else None
         )
-        history = (
-            MetricsHistory(os.path.join(self.model_dir, "metrics.jsonl")) if is_chief else None
-        )
+        history = MetricsHistory(self.folder.metrics) if is_chief else None
         with_hosts = {} if trainer.engine.num_hosts == 1 else {"any_host": trainer.engine.any_host}
         return self.controller_cls(
             trainer=trainer if self.does_train else None,

@@ -9,6 +9,7 @@ from hortus import hyperparams
 from hortus.core import atomic_file
 from hortus.core import config_definitions as cfg
 from hortus.core.exp_parser import ParseConfigOptions, parse_config
+from hortus.core.run_folder import RunFolder
 
 __all__ = [
     "ParseConfigOptions",
@@ -57,7 +58,7 @@ def serialize_config(params: cfg.ExperimentConfig, model_dir: "str | os.PathLike
     Raises:
         OSError: the folder cannot be made or written to.
     """
-    path = os.path.join(model_dir, "params.yaml")
+    path = RunFolder(model_dir).params
     logging.info("Writing the config to %s", path)
     atomic_file.replace(path, params.to_yaml().encode())
     return path
@@ -71,14 +72,15 @@ def changes_since_last_run(
     Returns:
         One line per value that differs; none for a new folder, or one that cannot be read.
     """
-    path = os.path.join(model_dir, "params.yaml")
+    path = RunFolder(model_dir).params
     if not os.path.exists(path):
         return []
     try:
         former = hyperparams.Config.from_yaml(path)
     except hyperparams.ConfigError as error:
         return [f"The config of the last run cannot be read: {error}"]
-    now = hyperparams.Config(params.as_dict())
+    # What YAML cannot tell apart, such as lists and tuples, has not changed.
+    now = hyperparams.Config(hyperparams.parse_overrides(params.to_yaml()).values)
     return [
         f"Changed since the last run: {change.path} was {change.old!r}, is {change.new!r}"
         for change in hyperparams.diff(now, former)
@@ -98,6 +100,6 @@ def save_gin_config(filename_suffix: str, model_dir: "str | os.PathLike[str]") -
         raise ImportError(
             "gin-config is not installed; it comes with the engines: pip install 'hortus[cpu]'"
         ) from None
-    path = os.path.join(model_dir, f"operative_config.{filename_suffix}.gin")
+    path = RunFolder(model_dir).gin_config(filename_suffix)
     atomic_file.replace(path, gin.operative_config_str().encode())
     return path

@@ -4,20 +4,20 @@ from collections.abc import Sequence
 from typing import Any
 
 from hortus.reports import curves, page
-from hortus.reports.runs import Run, Series, best_of
+from hortus.reports.runs import RecordedRun, Series, best_of
 
 ABSENT = "-"
 _NOT_TOLD = ("trainer.checkpoint_interval", "trainer.summary_interval", "trainer.steps_per_loop")
 """How often a run reports is no difference between experiments."""
 
 
-def names(runs: Sequence[Run]) -> list[str]:
+def names(runs: Sequence[RecordedRun]) -> list[str]:
     """What to call the runs: their folders' names, or the whole paths where those are alike."""
     short = [run.name for run in runs]
     return short if len(set(short)) == len(short) else [run.folder for run in runs]
 
 
-def metric_rows(runs: Sequence[Run]) -> list[tuple[str, ...]]:
+def metric_rows(runs: Sequence[RecordedRun]) -> list[tuple[str, ...]]:
     """Each metric of the evaluations: the best value of every run, and its step."""
     series = [run.series("validation") for run in runs]
     rows = []
@@ -27,7 +27,7 @@ def metric_rows(runs: Sequence[Run]) -> list[tuple[str, ...]]:
     return rows
 
 
-def config_rows(runs: Sequence[Run]) -> list[tuple[str, ...]]:
+def config_rows(runs: Sequence[RecordedRun]) -> list[tuple[str, ...]]:
     """Each value of the configs that is not the same in all runs."""
     rows = []
     for path in dict.fromkeys(path for run in runs for path in run.config):
@@ -37,7 +37,7 @@ def config_rows(runs: Sequence[Run]) -> list[tuple[str, ...]]:
     return rows
 
 
-def render(runs: Sequence[Run]) -> str:
+def render(runs: Sequence[RecordedRun]) -> str:
     """The comparison as a page, with the curves of all runs."""
     headings, body = ("", *names(runs)), "<h1>Runs side by side</h1>"
     body += "<h2>Best of each metric</h2>" + page.table(headings, metric_rows(runs))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Optional
 
 from hortus.reports import curves
-from hortus.reports.runs import Picture, Run, Series, best_of
+from hortus.reports.runs import Picture, RecordedRun, Series, best_of
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1a202c; --soft: #5a6577; --line: #d9dee6;
@@ -45,7 +45,7 @@ _MAX_CHARTS = 24
 _MAX_PICTURES = 24
 
 
-def render(run: Run) -> str:
+def render(run: RecordedRun) -> str:
     """The whole page."""
     sections = [
         _head(run),
@@ -99,7 +99,7 @@ def _section(title: str, content: str) -> str:
     return f"<h2>{title}</h2>{content}" if content else ""
 
 
-def _head(run: Run) -> str:
+def _head(run: RecordedRun) -> str:
     wanted = run.config.get("trainer.train_steps")
     steps = f"{run.step:,}" + (f" of {wanted:,}" if isinstance(wanted, int) and wanted > 0 else "")
     tiles = [("steps", steps)]
@@ -122,7 +122,7 @@ def _head(run: Run) -> str:
     )
 
 
-def _metric_table(run: Run) -> str:
+def _metric_table(run: RecordedRun) -> str:
     rows = []
     for name, series in run.series("validation").items():
         step, value = best_of(name, series)
@@ -132,7 +132,7 @@ def _metric_table(run: Run) -> str:
     return table(("validation", "last", "best", "at step"), rows)
 
 
-def _charts(run: Run) -> str:
+def _charts(run: RecordedRun) -> str:
     train, validation = run.series("train"), run.series("validation")
     figures = []
     for title, lines in _pairs(train, validation):
@@ -181,7 +181,7 @@ def _pictures(pictures: Sequence[Picture]) -> str:
     return f'<div class="grid2">{"".join(figures)}</div>' if figures else ""
 
 
-def _config(run: Run) -> str:
+def _config(run: RecordedRun) -> str:
     origins = run.starts[-1].get("origins", {}) if run.starts else {}
     rows = [
         (path, _text(run.config[path]), origin)
@@ -205,6 +205,7 @@ def _starts(starts: Sequence[dict[str, Any]]) -> str:
     facts = starts[-1].get("machine", {})
     packages = ", ".join(f"{name} {found}" for name, found in facts.get("packages", {}).items())
     machine = [
+        ("experiment", starts[-1].get("experiment")),
         ("engine", starts[-1].get("engine")),
         ("Python", facts.get("python")),
         ("system", facts.get("system")),

@@ -82,7 +82,7 @@ def check_page(text):
 
 
 def test_a_report_has_metrics_curves_pictures_config_and_machine(tmp_path):
-    text = page.render(runs.Run(write_run(tmp_path / "mine")))
+    text = page.render(runs.RecordedRun(write_run(tmp_path / "mine")))
     checker = check_page(text)
     assert "best accuracy" in text and "0.9<" in text
     assert "20 of 40" in text
@@ -94,7 +94,7 @@ def test_a_report_has_metrics_curves_pictures_config_and_machine(tmp_path):
 
 
 def test_the_newest_picture_of_a_tag_is_shown(tmp_path):
-    (picture,) = runs.Run(write_run(tmp_path / "mine")).pictures()
+    (picture,) = runs.RecordedRun(write_run(tmp_path / "mine")).pictures()
     assert (picture.tag, picture.step) == ("confusion", 20)
     assert np.asarray(Image.open(io.BytesIO(picture.png)))[0, 0, 0] == 200
 
@@ -102,16 +102,16 @@ def test_the_newest_picture_of_a_tag_is_shown(tmp_path):
 def test_a_run_that_has_only_begun_has_a_report(tmp_path):
     (tmp_path / "params.yaml").write_text("trainer: {train_steps: 5}\n")
     (tmp_path / "metrics.jsonl").write_text('{"step": 1, "split": "tr')
-    text = page.render(runs.Run(tmp_path))
+    text = page.render(runs.RecordedRun(tmp_path))
     check_page(text)
     assert "No evaluation yet" in text
 
 
 def test_what_is_no_run_says_why(tmp_path):
     with pytest.raises(runs.RunError, match="no such folder"):
-        runs.Run(tmp_path / "absent")
+        runs.RecordedRun(tmp_path / "absent")
     with pytest.raises(runs.RunError, match=r"is no run: it has no params\.yaml"):
-        runs.Run(tmp_path)
+        runs.RecordedRun(tmp_path)
 
 
 def test_the_best_value_is_least_for_losses_and_most_for_the_rest():
@@ -122,8 +122,8 @@ def test_the_best_value_is_least_for_losses_and_most_for_the_rest():
 
 def test_runs_are_compared_by_metrics_and_config(tmp_path):
     found = [
-        runs.Run(write_run(tmp_path / "a")),
-        runs.Run(write_run(tmp_path / "b", 0.8, rate=0.2)),
+        runs.RecordedRun(write_run(tmp_path / "a")),
+        runs.RecordedRun(write_run(tmp_path / "b", 0.8, rate=0.2)),
     ]
     assert comparison.metric_rows(found) == [
         ("validation_loss", "0.3 @ 20", "0.3 @ 20"),
@@ -134,7 +134,7 @@ def test_runs_are_compared_by_metrics_and_config(tmp_path):
 
 
 def test_runs_with_the_same_name_are_called_by_their_paths(tmp_path):
-    found = [runs.Run(write_run(tmp_path / name / "run")) for name in ("a", "b")]
+    found = [runs.RecordedRun(write_run(tmp_path / name / "run")) for name in ("a", "b")]
     assert comparison.names(found) == [str(tmp_path / "a/run"), str(tmp_path / "b/run")]
 
 

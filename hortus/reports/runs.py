@@ -10,6 +10,7 @@ from typing import Any, Optional
 import yaml
 
 from hortus.core import event_file, run_record
+from hortus.core.run_folder import RunFolder
 from hortus.hyperparams import ConfigError
 
 LOWER_IS_BETTER = ("loss", "error", "seconds")
@@ -38,26 +39,31 @@ Series = list[tuple[int, float]]
 """Steps and values, in the order of the steps."""
 
 
-class Run:
+class RecordedRun:
     """What a run has left in its folder so far; it may still be running."""
 
     def __init__(self, folder: "str | os.PathLike[str]"):
-        self.folder = os.fspath(folder)
-        if not os.path.isdir(self.folder):
-            raise RunError(f"{self.folder}: there is no such folder")
-        if not os.path.exists(os.path.join(self.folder, "params.yaml")):
+        self.files = RunFolder(folder)
+        if not os.path.isdir(self.files):
+            raise RunError(f"{self.files}: there is no such folder")
+        if not os.path.exists(self.files.params):
             raise RunError(
-                f"{self.folder} is no run: it has no params.yaml, which `hortus train` writes"
+                f"{folder} is no run: it has no {RunFolder.PARAMS}, which `hortus train` writes"
             )
 
     @property
+    def folder(self) -> str:
+        """As it was given."""
+        return self.files.path
+
+    @property
     def name(self) -> str:
-        return os.path.basename(os.path.abspath(self.folder))
+        return self.files.name
 
     @functools.cached_property
     def config_text(self) -> str:
         """The config of the run, as YAML."""
-        with open(os.path.join(self.folder, "params.yaml"), encoding="utf-8") as file:
+        with open(self.files.params, encoding="utf-8") as file:
             return file.read()
 
     @functools.cached_property
@@ -66,7 +72,7 @@ class Run:
         try:
             values = yaml.safe_load(self.config_text)
         except yaml.YAMLError as error:
-            raise ConfigError(f"{self.folder}/params.yaml cannot be read: {error}") from None
+            raise ConfigError(f"{self.files.params} cannot be read: {error}") from None
         return flatten(values) if isinstance(values, dict) else {}
 
     @functools.cached_property
@@ -77,7 +83,7 @@ class Run:
     @functools.cached_property
     def lines(self) -> list[dict[str, Any]]:
         """The lines of metrics.jsonl, each with step, split, wall_time and values."""
-        path, found = os.path.join(self.folder, "metrics.jsonl"), []
+        path, found = self.files.metrics, []
         if not os.path.exists(path):
             return []
         with open(path, encoding="utf-8") as file:
@@ -120,7 +126,7 @@ class Run:
         """The metrics of the best checkpoint, as its file tells them; empty if there is none."""
         subdir = self.config.get("trainer.best_checkpoint_export_subdir") or "best"
         try:
-            with open(os.path.join(self.folder, subdir, "info.json"), encoding="utf-8") as file:
+            with open(self.files.best_info(subdir), encoding="utf-8") as file:
                 return json.load(file)
         except (OSError, ValueError):
             return {}
@@ -129,7 +135,7 @@ class Run:
     def class_names(self) -> list[str]:
         """Names of the classes, if the data had any."""
         try:
-            with open(os.path.join(self.folder, "class_names.json"), encoding="utf-8") as file:
+            with open(self.files.class_names, encoding="utf-8") as file:
                 names = json.load(file)
         except (OSError, ValueError):
             return []

@@ -2,11 +2,22 @@
 
 import json
 import pathlib
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from hortus.core import base_trainer, checkpoints, exp_factory, task_factory, train_utils
+from hortus import engine
+from hortus.core import (
+    base_trainer,
+    checkpoints,
+    exp_factory,
+    run_record,
+    task_factory,
+    train_utils,
+)
+from hortus.core import config_definitions as cfg
+from hortus.core.run_folder import RunFolder
 from hortus.vision import registry_imports
 from hortus.vision.data import shapes
 
@@ -54,6 +65,11 @@ def make_run(folder: pathlib.Path, kind: str, overrides: Any = None, ema: bool =
         optimizer["ema"] = {"average_decay": 0.9}
     params.override({"trainer": {"optimizer_config": optimizer, "train_steps": 10}})
     params.override(overrides or {})
+    return params, write_run(folder, params, names)
+
+
+def write_run(folder: pathlib.Path, params: cfg.ExperimentConfig, names: Sequence[str]) -> Any:
+    """Writes the folder of a run of this config at step 7, with class names; returns its model."""
     registry_imports.load_tasks()
     task = task_factory.get_task(params.task, logging_dir=str(folder))
     model = task.build_model()
@@ -69,10 +85,12 @@ def make_run(folder: pathlib.Path, kind: str, overrides: Any = None, ema: bool =
         average.shadow_copy(model)
     optimizer.build(model.trainable_variables)
     items = {"model": model, "optimizer": optimizer}
-    checkpoints.Checkpoint(**items).save(str(folder / "ckpt-7"), step=7)
+    files = RunFolder(folder)
+    checkpoints.Checkpoint(**items).save(files.checkpoint(7), step=7)
     train_utils.serialize_config(params, folder)
-    (folder / "class_names.json").write_text(json.dumps(names))
-    return params, model
+    run_record.write(folder, params, engine.name())
+    pathlib.Path(files.class_names).write_text(json.dumps(names))
+    return model
 
 
 def make_classifier(folder: pathlib.Path, pictures: pathlib.Path, **options: Any) -> None:

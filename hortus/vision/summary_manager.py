@@ -3,6 +3,7 @@
 import os
 from typing import Any, Optional
 
+from hortus.core.run_folder import RunFolder
 from hortus.core.summary_manager import SummaryManager, SummaryWriter
 
 _IMAGE = "image/"
@@ -34,5 +35,5 @@ def maybe_build_eval_summary_manager(
     if not params.task.allow_image_summary:
         return None
     return ImageScalarSummaryManager(
-        os.path.join(model_dir, params.trainer.validation_summary_subdir)
+        RunFolder(model_dir).validation_summaries(params.trainer.validation_summary_subdir)
     )

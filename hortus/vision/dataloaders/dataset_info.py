@@ -8,12 +8,11 @@ from typing import Any, Optional
 
 import tensorflow as tf
 
+from hortus.core.run_folder import RunFolder
 from hortus.vision.dataloaders.errors import DataError
 
 FILE_NAME = "hortus_dataset.json"
 """Beside record files: what they hold."""
-CLASS_NAMES_FILE = "class_names.json"
-"""In the folder of a run: a list of the names of the model's classes."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,7 +69,7 @@ def write_class_names(folder: str, class_names: Iterable[str]) -> None:
     At every moment the file has its old or its new content.
     """
     tf.io.gfile.makedirs(folder)
-    path = os.path.join(folder, CLASS_NAMES_FILE)
+    path = RunFolder(folder).class_names
     temporary = f"{path}.{os.getpid()}.tmp"
     with tf.io.gfile.GFile(temporary, "w") as file:
         file.write(json.dumps(list(class_names), indent=1, ensure_ascii=False) + "\n")
@@ -79,7 +78,7 @@ def write_class_names(folder: str, class_names: Iterable[str]) -> None:
 
 def read_class_names(folder: str) -> tuple[str, ...]:
     """The names of the classes of the model in a run's folder; empty where they are not known."""
-    path = os.path.join(folder, CLASS_NAMES_FILE)
+    path = RunFolder(folder).class_names
     names = _read(path)
     if not isinstance(names, (list, dict)) or (names and isinstance(names, dict)):
         raise DataError(f"{path}: expected a list of names")

@@ -14,15 +14,15 @@ from typing import Any
 from hortus import engine
 
 _WHERE = {
+    "LoadedRun": "run",
     "Predictor": "predictor",
-    "Run": "run",
     "export_run": "exporting",
     "find_images": "images",
     "load_run": "run",
     "read_image": "images",
 }
 
-__all__ = ["Predictor", "Run", "export_run", "find_images", "load_run", "read_image"]
+__all__ = ["LoadedRun", "Predictor", "export_run", "find_images", "load_run", "read_image"]
 
 
 def __getattr__(name: str) -> Any:

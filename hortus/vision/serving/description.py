@@ -3,13 +3,16 @@
 import dataclasses
 import json
 import os
+import warnings
 from typing import Any, Optional
 
+from hortus import engine, hyperparams
 from hortus.core import config_definitions as cfg
 from hortus.core import task_factory
+from hortus.core.run_identity import RunIdentity
 from hortus.vision import registry_imports
 from hortus.vision.serving.formats.format import FORMATS, ExportError, Format
-from hortus.vision.serving.run import Run
+from hortus.vision.serving.run import LoadedRun
 from hortus.vision.serving.run_config import config_of
 from hortus.vision.serving.services.service import Service, service_of
 
@@ -33,6 +36,8 @@ class Description:
     step: int
     config: dict[str, Any]
     """Of the training."""
+    identity: dict[str, Any] = dataclasses.field(default_factory=dict)
+    """Of the run, see `core.run_identity`; empty in exports of an older hortus."""
 
     @property
     def form(self) -> Format:
@@ -41,7 +46,14 @@ class Description:
 
     def params(self) -> cfg.ExperimentConfig:
         """The config of the training."""
-        return config_of(self.config, "the config of the export")
+        identity = RunIdentity.from_dict(self.identity)
+        if identity is not None:
+            try:
+                identity.load_modules()
+            except hyperparams.ConfigError as error:
+                # Most exports can do without what the training needed.
+                warnings.warn(str(error), hyperparams.ConfigWarning, stacklevel=2)
+        return config_of(self.config, "the config of the export", identity=identity)
 
     def service(self, params: Optional[cfg.ExperimentConfig] = None) -> Service:
         """The service of the task; `params` may say otherwise than the training."""
@@ -55,7 +67,9 @@ class Description:
         return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
 
 
-def describe(run: Run, service: Service, form: Format, outputs: tuple[str, ...]) -> Description:
+def describe(
+    run: LoadedRun, service: Service, form: Format, outputs: tuple[str, ...]
+) -> Description:
     """The description of an export."""
     return Description(
         format=form.name,
@@ -66,6 +80,7 @@ def describe(run: Run, service: Service, form: Format, outputs: tuple[str, ...])
         checkpoint=run.checkpoint,
         step=run.step,
         config=run.params.as_dict(),
+        identity=RunIdentity.of(run.params, engine.name()).as_dict(),
     )
 
 

@@ -9,14 +9,16 @@ from typing import Any, Optional
 
 from hortus import engine, hyperparams
 from hortus.core import config_definitions as cfg
+from hortus.core import run_record
+from hortus.core.run_folder import RunFolder
 from hortus.vision.serving.run_config import read_config
 
 BEST, LATEST = "best", "latest"
 
 
 @dataclasses.dataclass(frozen=True)
-class Run:
-    """What a training has left behind, ready to be used."""
+class LoadedRun:
+    """The model that a training has left behind, ready to be used."""
 
     folder: str
     """As it was given."""
@@ -41,7 +43,7 @@ def load_run(
     experiment: Optional[str] = None,
     in_float32: bool = False,
     overrides: Sequence[str] = (),
-) -> Run:
+) -> LoadedRun:
     """Builds the model of a run and gives it its weights, on the engine of this process.
 
     Where none is settled yet, KERAS_BACKEND decides, and without it the engine of the run: a
@@ -62,6 +64,9 @@ def load_run(
         CheckpointError: there is no checkpoint, or it is damaged or of another model.
     """
     folder = os.fspath(model_dir)
+    identity = run_record.identity(folder)
+    if identity is not None and experiment is None:
+        settle_engine(identity.engine)  # before its modules are imported, which may load Keras
     params = read_config(folder, experiment)
     for text in overrides:
         params.override(hyperparams.parse_overrides(text, "overrides"))
@@ -83,7 +88,7 @@ def load_run(
         model = task.build_model()
     step = _restore(path, task, model, params, checkpoints)
     names = dataset_info.read_class_names(folder)
-    return Run(folder, params, task, model, names, path, step)
+    return LoadedRun(folder, params, task, model, names, path, step)
 
 
 def settle_engine(wanted: Optional[str] = None) -> None:
@@ -113,7 +118,7 @@ def _find_checkpoint(folder: str, wanted: str, params: cfg.ExperimentConfig) -> 
 
     if wanted == BEST:
         subfolder = params.trainer.best_checkpoint_export_subdir
-        best = best_exporter.find_best(os.path.join(folder, subfolder)) if subfolder else None
+        best = best_exporter.find_best(RunFolder(folder).best(subfolder)) if subfolder else None
         if best is not None:
             return best
     if wanted in (BEST, LATEST):

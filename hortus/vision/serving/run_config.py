@@ -1,49 +1,85 @@
 """The config of a run, from the params.yaml in its folder."""
 
 import os
+import warnings
 from typing import Any, Optional
 
 from hortus import hyperparams
 from hortus.core import config_definitions as cfg
-from hortus.core import exp_factory
+from hortus.core import exp_factory, run_record
+from hortus.core.run_folder import RunFolder
+from hortus.core.run_identity import RunIdentity
 from hortus.vision import experiments  # noqa: F401, so that experiments are registered
 from hortus.vision.dataloaders.errors import DataError, near_paths
 
-FILE = "params.yaml"
 
+def read_config(
+    folder: "str | os.PathLike[str]", experiment: Optional[str] = None
+) -> cfg.ExperimentConfig:
+    """What the params.yaml of a run says, as the classes that the run's record names.
 
-def read_config(folder: str, experiment: Optional[str] = None) -> cfg.ExperimentConfig:
-    """What `folder`/params.yaml says, as the config class of its task.
-
-    The file does not name its experiment. Its values fit the config of one task only: the first
-    among those of the registered experiments that takes them all and has no further fields.
+    Modules that the record names are imported, if Python finds them. A run of an older hortus has
+    no such record: its classes are guessed, with a warning.
 
     Args:
         folder: of the run.
-        experiment: name of an experiment of the same task, where the values alone do not tell.
+        experiment: name of an experiment of the same task, to go by instead of the record.
 
     Raises:
         DataError: there is no such file.
-        ConfigError: it fits no registered experiment.
+        ConfigError: a module or a class is not there, or the values fit no registered experiment.
     """
-    path = os.path.join(folder, FILE)
-    if not os.path.isfile(path):
+    run = RunFolder(folder)
+    if not os.path.isfile(run.params):
         what = (
-            "has no params.yaml, so that it is no run" if os.path.isdir(folder) else "is not there"
+            f"has no {run.PARAMS}, so that it is no run" if os.path.isdir(run) else "is not there"
         )
         raise DataError(
-            f"{folder} {what}: expected the --model_dir of a training{near_paths(path)}"
+            f"{run} {what}: expected the model_dir of a training{near_paths(run.params)}"
         )
-    return config_of(hyperparams.load_overrides(path), path, experiment)
+    values = hyperparams.load_overrides(run.params)
+    identity = run_record.identity(run)
+    if identity is not None and experiment is None:
+        identity.load_modules()
+    return config_of(values, run.params, experiment, identity)
 
 
-def config_of(values: Any, origin: str, experiment: Optional[str] = None) -> cfg.ExperimentConfig:
+def config_of(
+    values: Any,
+    origin: str,
+    experiment: Optional[str] = None,
+    identity: Optional[RunIdentity] = None,
+) -> cfg.ExperimentConfig:
     """The config that has these values, see `read_config`.
 
     Args:
         values: a mapping, or `hyperparams.Overrides`.
         origin: where they come from, for messages.
         experiment: see `read_config`.
+        identity: who the run is; None leaves it to a guess.
+    """
+    if experiment is not None:
+        return _guess(values, origin, experiment)
+    if identity is not None:
+        config = identity.new_config()
+        config.override(values)
+        return config
+    config = _guess(values, origin)
+    warnings.warn(
+        f"{origin}: there is no record of the classes of this config, as an older hortus wrote "
+        f"none. Taken for {type(config.task).__name__}, which its values fit best; name its "
+        "experiment where that is wrong.",
+        hyperparams.ConfigWarning,
+        stacklevel=2,
+    )
+    return config
+
+
+def _guess(values: Any, origin: str, experiment: Optional[str] = None) -> cfg.ExperimentConfig:
+    """The config of the experiment's classes, or else of those that the values fit best.
+
+    Values fit the config of one task only: the first among those of the registered experiments that
+    takes them all and has no further fields.
     """
     plain = values.values if isinstance(values, hyperparams.Overrides) else values
     failures: dict[str, str] = {}
@@ -71,8 +107,8 @@ def config_of(values: Any, origin: str, experiment: Optional[str] = None) -> cfg
             reason = f"does not fit the experiment {experiment}: {next(iter(failures.values()))}"
         else:
             reason = (
-                f"fits none of the tasks {', '.join(failures)}. For a task of your own, have its "
-                "module imported: --import MODULE"
+                f"fits none of the tasks {', '.join(failures)}. For a task of your own, import its "
+                "module first (hortus --import MODULE)"
             )
         raise hyperparams.ConfigError(f"{origin}: {reason}")
     return min(fitting, key=lambda found: found[0])[1]
