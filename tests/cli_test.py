@@ -159,7 +159,8 @@ def test_describe_tree_explains_each_field(run):
     code, out, _ = run("describe", EXPERIMENT, "--format", "tree", "--origins")
     assert code == 0
     (line,) = [line for line in out.splitlines() if "─ checkpoint_interval" in line]
-    assert f"[experiment {EXPERIMENT}] Steps between two checkpoints." in line
+    assert f"[experiment {EXPERIMENT}] Steps between two checkpoints;" in line
+    assert line.endswith("at the end only. (0 or more)")
 
 
 def test_describe_diff_without_overrides_is_what_the_experiment_states(run):
@@ -302,7 +303,7 @@ def test_wrong_type(run, write):
     path = write("trainer:\n  train_steps: soon\n")
     mistake(
         run("validate", "--experiment", EXPERIMENT, "--config_file", path),
-        f"trainer.train_steps ({path}:2): expected a whole number, got 'soon' (str)",
+        f"trainer.train_steps ({path}:2): expected a whole number of 0 or more, got 'soon' (str)\n",
     )
 
 

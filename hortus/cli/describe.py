@@ -171,7 +171,7 @@ def _tree(
     for name in names:
         is_last = name == names[-1]
         value = config.get(name)
-        note = hyperparams.describe_field(type(config), name)
+        note = _explained(type(config), name)
         if origins:
             note = f"[{config.origin(name)}] {note}".rstrip()
         branch = guide + ("└─ " if is_last else "├─ ")
@@ -181,6 +181,14 @@ def _tree(
             yield from _tree(value, origins, below)
         else:
             yield branch, name, _scalar(value), note
+
+
+def _explained(cls: type[hyperparams.Config], name: str) -> str:
+    """What a field means and, unless the text tells it, what its numbers may be."""
+    if name not in cls._fields():  # added by a config that is not strict
+        return ""
+    text, bounds = hyperparams.describe_field(cls, name), hyperparams.describe_bounds(cls, name)
+    return text if bounds.removeprefix("each ") in text else f"{text} ({bounds})".lstrip()
 
 
 def _plain(value: Any) -> Any:

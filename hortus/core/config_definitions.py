@@ -10,10 +10,23 @@ A task of your own subclasses `TaskConfig` and, for its input, `DataConfig`:
 """
 
 import dataclasses
+import math
 from collections.abc import Iterator
-from typing import Optional, Sequence, Union
+from typing import Annotated, Optional, Sequence, Union
 
 from hortus import hyperparams, optimization
+from hortus.hyperparams.bounds import (
+    AnyInt,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    PositiveLong,
+    Seed,
+    also,
+    ge,
+    le,
+)
 
 ENGINES = ("tensorflow", "jax")
 STRATEGIES = (
@@ -39,21 +52,21 @@ class DataConfig(hyperparams.Config):
     """TensorFlow Datasets name, such as `coco/2017`, or a mapping of names for a weighted mix."""
     tfds_split: str = ""
     """Split of the TensorFlow Datasets set: `train`, `validation`, `train[:80%]`."""
-    global_batch_size: int = 0
+    global_batch_size: NonNegativeInt = 0
     """Examples per step over all replicas and hosts together."""
     is_training: Optional[bool] = None
     """True shuffles, repeats without end and augments; False reads each example once, in order."""
     drop_remainder: bool = True
     """Whether a last batch that is not full is left out."""
-    shuffle_buffer_size: int = 100
+    shuffle_buffer_size: NonNegativeInt = 100
     """Examples held in memory to shuffle from, when training."""
     cache: bool = False
     """Whether decoded examples stay in memory after the first pass. The set has to fit."""
-    cycle_length: Optional[int] = None
+    cycle_length: Optional[PositiveInt] = None
     """Files read at the same time; null lets the pipeline choose."""
-    block_length: int = 1
+    block_length: PositiveInt = 1
     """Examples taken from one file before the next one's turn."""
-    ram_budget: Optional[int] = None
+    ram_budget: Optional[PositiveLong] = None
     """Upper bound in bytes for the pipeline's buffers; null for the default of tf.data."""
     deterministic: Optional[bool] = None
     """Whether the order of examples is the same in each run; null: only when not training."""
@@ -77,9 +90,9 @@ class DataConfig(hyperparams.Config):
     """Whether the tf.data service hands out single examples, batched here."""
     trainer_id: Optional[str] = None
     """Name of this run among those that share a tf.data service."""
-    seed: Optional[int] = None
+    seed: Optional[Seed] = None
     """Seed of shuffling and augmentation; null takes `runtime.seed`, or a new one in each run."""
-    prefetch_buffer_size: Optional[int] = None
+    prefetch_buffer_size: Optional[Annotated[NonNegativeInt, also(-1)]] = None
     """Batches prepared ahead of the step; null lets the pipeline choose."""
     autotune_algorithm: Optional[str] = None
     """How tf.data tunes itself: `default`, `hill_climb`, `gradient_descent`, `max_parallelism` or
@@ -88,8 +101,6 @@ class DataConfig(hyperparams.Config):
     """Whether an unreadable image or record is skipped and counted instead of stopping the run."""
 
     def check(self) -> Iterator[str]:
-        if self.global_batch_size < 0:
-            yield f"global_batch_size must not be negative, got {self.global_batch_size}"
         shared = self.enable_shared_tf_data_service_between_parallel_trainers
         if shared and not self.trainer_id:
             yield "enable_shared_tf_data_service_between_parallel_trainers needs a trainer_id"
@@ -111,30 +122,30 @@ class RuntimeConfig(hyperparams.Config):
         None, "set the variable TF_GPU_THREAD_MODE, which TensorFlow reads when it loads"
     )
     """TensorFlow's GPU thread pool: `global`, `gpu_private` or `gpu_shared`."""
-    dataset_num_private_threads: Optional[int] = hyperparams.inert(
+    dataset_num_private_threads: Optional[NonNegativeInt] = hyperparams.inert(
         None, "tf.data shares the threads of the process, as many as there are CPUs"
     )
     """Threads of the input pipeline; null shares those of the process."""
-    per_gpu_thread_count: int = hyperparams.inert(
+    per_gpu_thread_count: NonNegativeInt = hyperparams.inert(
         0, "set the variable TF_GPU_THREAD_COUNT, which TensorFlow reads when it loads"
     )
     """Threads per GPU under `gpu_thread_mode: gpu_private`; 0 for TensorFlow's default."""
     tpu: Optional[str] = None
     """TPU name or address, with `distribution_strategy: tpu`."""
-    num_gpus: int = 0
+    num_gpus: Annotated[NonNegativeInt, also(-1)] = 0
     """GPUs to use on this host; -1 for all. With 0, `mirrored` runs on the CPU."""
     worker_hosts: Optional[str] = None
     """Addresses `host:port` of all hosts, with commas, where TF_CONFIG does not tell them."""
-    task_index: int = -1
+    task_index: Annotated[NonNegativeInt, also(-1)] = -1
     """Place of this host in `worker_hosts`, from 0."""
     all_reduce_alg: Optional[str] = None
     """How TensorFlow sums gradients: `nccl` or `hierarchical_copy` on one host, `ring` or `nccl`
     over several; null for its choice."""
-    num_packs: int = 1
+    num_packs: NonNegativeInt = 1
     """Gradient packs per all-reduce on one host."""
     mixed_precision_dtype: Optional[str] = None
     """Type of activations: `float16` (with loss scaling), `bfloat16`, or `float32` (null)."""
-    loss_scale: Optional[Union[float, str]] = None
+    loss_scale: Optional[Union[PositiveFloat, str]] = None
     """With float16: `dynamic` (also null) or a fixed factor."""
     run_eagerly: bool = False
     """Whether steps run without compilation, to debug them."""
@@ -148,13 +159,13 @@ class RuntimeConfig(hyperparams.Config):
     tpu_enable_xla_dynamic_padder: Optional[bool] = hyperparams.inert(
         None, "TPUs are driven by the JAX engine, which has no dynamic padder"
     )
-    num_cores_per_replica: int = hyperparams.inert(1, "a replica is one device here")
-    default_shard_dim: int = hyperparams.inert(-1, "a replica is one device here")
+    num_cores_per_replica: PositiveInt = hyperparams.inert(1, "a replica is one device here")
+    default_shard_dim: AnyInt = hyperparams.inert(-1, "a replica is one device here")
     use_tpu_mp_strategy: bool = hyperparams.inert(False, "a replica is one device here")
-    virtual_cpu_devices: int = 0
+    virtual_cpu_devices: Annotated[int, ge(0), le(1024)] = 0
     """Splits the CPU into this many devices, so that several replicas can be tried on a laptop; 0
     leaves it whole."""
-    seed: Optional[int] = None
+    seed: Optional[Seed] = None
     """Seed of initial weights, dropout, shuffling and augmentation; null draws a new one."""
     deterministic: bool = False
     """Whether a run can be repeated bit for bit on the same machine, also across a restart. Slower;
@@ -169,31 +180,23 @@ class RuntimeConfig(hyperparams.Config):
             )
         if isinstance(self.loss_scale, str) and self.loss_scale != "dynamic":
             yield f"loss_scale must be 'dynamic' or a number, got {self.loss_scale!r}"
-        if self.num_gpus < -1:
-            yield f"num_gpus must be -1 (all), 0 or more, got {self.num_gpus}"
-        if self.virtual_cpu_devices < 0:
-            yield f"virtual_cpu_devices must not be negative, got {self.virtual_cpu_devices}"
 
 
 @dataclasses.dataclass
 class EarlyStoppingConfig(hyperparams.Config):
     """Ends training when an evaluation metric no longer improves."""
 
-    patience: int = 0
+    patience: NonNegativeInt = 0
     """Evaluations in a row without a better value before training stops; 0 never stops."""
     metric: str = ""
     """Metric to watch, `|` between the parts of a nested one; empty takes
     `trainer.best_checkpoint_eval_metric`."""
     metric_comp: str = ""
     """`higher` or `lower` is better; empty takes `trainer.best_checkpoint_metric_comp`."""
-    min_delta: float = 0.0
+    min_delta: NonNegativeFloat = 0.0
     """How much better a value has to be in order to count."""
 
     def check(self) -> Iterator[str]:
-        if self.patience < 0:
-            yield f"patience must not be negative, got {self.patience}"
-        if self.min_delta < 0:
-            yield f"min_delta must not be negative, got {self.min_delta}"
         yield from _one_of("metric_comp", self.metric_comp, ("", *COMPARISONS))
 
 
@@ -214,50 +217,50 @@ class TrainerConfig(hyperparams.Config):
     allow_tpu_summary: bool = hyperparams.inert(
         False, "summaries are written by the host, on every device alike"
     )
-    steps_per_loop: int = 1000
+    steps_per_loop: PositiveInt = 1000
     """Steps that run in one call before metrics, summaries and actions get their turn."""
-    summary_interval: int = 1000
-    """Steps between two summaries; a multiple of `steps_per_loop`."""
-    checkpoint_interval: int = 1000
-    """Steps between two checkpoints."""
-    max_to_keep: int = 5
-    """Newest checkpoints to keep."""
-    continuous_eval_timeout: int = 60 * 60
+    summary_interval: NonNegativeInt = 1000
+    """Steps between two summaries; a multiple of `steps_per_loop`. 0 writes one after each loop."""
+    checkpoint_interval: NonNegativeInt = 1000
+    """Steps between two checkpoints; 0 writes one at the end only."""
+    max_to_keep: NonNegativeInt = 5
+    """Newest checkpoints to keep; 0 keeps all."""
+    continuous_eval_timeout: NonNegativeInt = 60 * 60
     """Seconds that continuous evaluation waits for a new checkpoint before it ends."""
-    train_steps: int = 0
+    train_steps: NonNegativeInt = 0
     """Steps to train in all, those before a restart included."""
-    validation_steps: int = -1
+    validation_steps: Annotated[PositiveInt, also(-1)] = -1
     """Batches per evaluation; -1 for the whole set."""
-    validation_interval: int = 1000
-    """Steps between two evaluations."""
+    validation_interval: NonNegativeInt = 1000
+    """Steps between two evaluations; 0 evaluates at the end only."""
     best_checkpoint_export_subdir: str = ""
     """Folder in the model directory for the best checkpoint; empty keeps none."""
     best_checkpoint_eval_metric: str = ""
     """Metric that decides which checkpoint is best, `|` between the parts of a nested one."""
     best_checkpoint_metric_comp: str = "higher"
     """`higher` or `lower` is better."""
-    loss_upper_bound: float = 1e6
+    loss_upper_bound: PositiveFloat = 1e6
     """A training loss above this counts as diverged, like NaN."""
-    recovery_begin_steps: int = 0
+    recovery_begin_steps: NonNegativeInt = 0
     """Steps before which a diverged loss is let pass."""
-    recovery_max_trials: int = 0
+    recovery_max_trials: Annotated[NonNegativeInt, also(-1)] = 0
     """Returns to the last checkpoint after a diverged loss before giving up; -1 never looks."""
     validation_summary_subdir: str = "validation"
     """Folder in the model directory for the summaries of evaluations."""
     preemption_on_demand_checkpoint: bool = True
     """Whether a checkpoint is written when the machine is about to be taken away."""
-    gradient_accumulation_steps: int = 1
+    gradient_accumulation_steps: PositiveInt = 1
     """Parts that each batch is split into to save memory; their gradients make one update."""
-    fast_dev_run: Union[bool, int] = False
+    fast_dev_run: Union[bool, NonNegativeInt] = False
     """Runs this many steps of training and of evaluation and stops, to see whether everything
     works; True means 3."""
-    overfit_batches: int = 0
+    overfit_batches: NonNegativeInt = 0
     """Trains on the first so many batches again and again, to see whether the model can learn at
     all; 0 uses all of the data."""
-    sanity_validation_steps: int = 2
+    sanity_validation_steps: NonNegativeInt = 2
     """Evaluation batches to run before the first step, so that a fault in evaluation shows at once;
     0 for none."""
-    max_time: Optional[Union[float, str]] = None
+    max_time: Optional[Union[PositiveFloat, str]] = None
     """Longest time to train, as seconds or `hours:minutes:seconds`; then checkpoint and stop."""
     early_stopping: EarlyStoppingConfig = dataclasses.field(default_factory=EarlyStoppingConfig)
     """Ends training when a metric no longer improves; off until `patience` is set."""
@@ -271,18 +274,12 @@ class TrainerConfig(hyperparams.Config):
         yield from _one_of(
             "best_checkpoint_metric_comp", self.best_checkpoint_metric_comp, COMPARISONS
         )
-        if self.gradient_accumulation_steps < 1:
-            got = self.gradient_accumulation_steps
-            yield f"gradient_accumulation_steps must be 1 or more, got {got}"
-        for name in ("train_steps", "overfit_batches", "fast_dev_run", "sanity_validation_steps"):
-            if getattr(self, name) < 0:
-                yield f"{name} must not be negative, got {getattr(self, name)}"
         try:
             seconds = self.max_seconds
         except ValueError as error:
             yield str(error)
         else:
-            if seconds is not None and seconds <= 0:
+            if seconds is not None and not 0 < seconds < math.inf:
                 yield f"max_time must be more than nothing, got {self.max_time!r}"
 
 
@@ -290,9 +287,9 @@ class TrainerConfig(hyperparams.Config):
 class DifferentialPrivacyConfig(hyperparams.Config):
     """Clips and blurs gradients so that no single example can be read out of the weights."""
 
-    clipping_norm: float = 100000000.0
+    clipping_norm: PositiveFloat = 100000000.0
     """Longest gradient, in the L2 norm."""
-    noise_multiplier: float = 0.0
+    noise_multiplier: NonNegativeFloat = 0.0
     """Standard deviation of the noise, in units of `clipping_norm`."""
 
 

@@ -71,10 +71,15 @@ def test_the_defaults_are_valid():
     ],
 )
 def test_validate_finds_values_that_cannot_work(override, complaint):
+    with pytest.raises(hyperparams.ConfigError, match=complaint):
+        override_and_validate(override)
+
+
+def override_and_validate(override):
+    """The first refuses what is out of bounds, the second what contradicts other values."""
     config = cfg.ExperimentConfig()
     config.override(override)
-    with pytest.raises(hyperparams.ConfigError, match=complaint):
-        config.validate()
+    config.validate()
 
 
 @pytest.mark.parametrize(

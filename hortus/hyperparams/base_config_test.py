@@ -10,6 +10,7 @@ import pytest
 
 from hortus.hyperparams import errors
 from hortus.hyperparams.base_config import Config, inert
+from hortus.hyperparams.bounds import AnyFloat
 from hortus.hyperparams.origin import Origin
 from hortus.hyperparams.overrides import parse_overrides
 
@@ -35,7 +36,7 @@ class Tree(Config):
     leaves: List[Leaf] = [Leaf(size=3)]
     by_name: Dict[str, Leaf] = {}
     sizes: List[int] = dataclasses.field(default_factory=lambda: [1, 2])
-    pair: Tuple[int, float] = (1, 0.5)
+    pair: Tuple[int, AnyFloat] = (1, 0.5)
     either: Union[str, List[str]] = ""
 
 

@@ -91,6 +91,10 @@ class WrongTypeError(ConfigError, TypeError):
     """A value that its field cannot hold."""
 
 
+class OutOfBoundsError(ConfigError):
+    """A number that is too small, too large or not finite."""
+
+
 class RestrictionError(ConfigError, KeyError):
     """Values that contradict one another."""
 

@@ -2,13 +2,15 @@
 
 import dataclasses
 import inspect
+import math
 import re
 import typing
 from collections.abc import Callable
 from typing import Any, ClassVar, Optional
 
+from hortus.hyperparams.bounds import NOT_FINITE
 from hortus.hyperparams.errors import ConfigError
-from hortus.hyperparams.types import Either, Scalar, Type, parse_type
+from hortus.hyperparams.types import Either, Number, Scalar, Type, parse_type
 
 _CLASS_LEVEL = re.compile(r"(\w+\.)*(ClassVar|InitVar)\b")
 
@@ -55,6 +57,9 @@ def field_specs(cls: type, is_config_class: Callable[[Any], bool]) -> dict[str, 
             kind = parse_type(annotation, is_config_class)
         except ConfigError as error:
             raise ConfigError(f"{cls.__name__}.{name}: {error}") from None
+        default = field.default
+        if annotation is float and isinstance(default, float) and not math.isfinite(default):
+            kind = Number(float, NOT_FINITE)  # `limit: float = math.inf` says what it may be
         if field.default is None and not kind.accepts_exactly(None):
             kind = Either((kind, Scalar(type(None))))
         specs[name] = FieldSpec(

@@ -10,6 +10,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
+from hortus.hyperparams import bounds
 from hortus.hyperparams.base_config import Config
 from hortus.hyperparams.diff import diff, walk
 from hortus.hyperparams.errors import ConfigError, LockedError
@@ -22,7 +23,8 @@ FIXED = hypothesis.settings.get_profile("fixed")
 
 NAMES = st.sampled_from(["alpha", "beta_2", "gamma", "size", "kernel_sizes", "type_", "x"])
 INTS = st.integers(-(10**30), 10**30)
-FLOATS = st.floats(allow_nan=False)
+FLOATS = st.floats(allow_nan=False, allow_infinity=False)
+ANY_FLOATS = st.floats(allow_nan=False)
 TEXTS = st.text(max_size=12) | st.sampled_from(
     ["", "off", "1e-3", "010", "null", "~", "1:30", "a: b", "- a", "#", "*", "[1", "'", "\t", "=="]
 )
@@ -46,6 +48,9 @@ class Kind:
 SCALARS = [
     Kind(int, INTS, (0, -5)),
     Kind(float, FLOATS, (0.0, 1e-5)),
+    Kind(bounds.AnyFloat, ANY_FLOATS, (0.0, float("inf"))),
+    Kind(bounds.NonNegativeInt, st.integers(0, bounds.LARGEST_COUNT), (0, 5)),
+    Kind(bounds.Fraction, st.floats(0, 1), (0.0, 1.0)),
     Kind(bool, st.booleans(), (True, False)),
     Kind(str, TEXTS, ("", "off")),
     Kind(Any, st.none() | INTS | TEXTS | st.lists(PLAIN, max_size=3), (None, 3, [1, "a"])),

@@ -34,6 +34,28 @@ def describe_field(cls: type[Config], name: str) -> str:
     return text
 
 
+def describe_bounds(cls: type[Config], name: str) -> str:
+    """What the numbers of a field may be, such as `1 or more`; empty for a field without bounds."""
+    return _bounds_in(cls._fields()[name].type)
+
+
+def _bounds_in(kind: types.Type) -> str:
+    if isinstance(kind, types.Number):
+        return kind.bounds.words()
+    if isinstance(kind, (types.List, types.Dict)):
+        words = _bounds_in(kind.item)
+        return f"each {words}" if words else ""
+    several: tuple[types.Type, ...] = ()
+    if isinstance(kind, types.FixedTuple):
+        several = kind.items
+    elif isinstance(kind, types.Either):
+        several = kind.options
+    found = list(dict.fromkeys(filter(None, map(_bounds_in, several))))
+    if len(found) == 1 and isinstance(kind, types.FixedTuple):
+        return f"each {found[0]}"
+    return ", or ".join(found)
+
+
 def summary(cls: type) -> str:
     """The first line of a class' docstring; empty for the one that dataclasses make up."""
     doc = cls.__dict__.get("__doc__") or ""
@@ -156,6 +178,8 @@ class _Builder:
     def _scalar(self, kind: types.Scalar) -> dict[str, Any]:
         if kind.choices:
             return {"enum": list(kind.choices)}
+        if isinstance(kind, types.Number) and kind.is_ours:
+            return {"type": _JSON_TYPES[kind.plain], **kind.bounds.schema()}
         if isinstance(kind.annotation, type) and kind.annotation in _JSON_TYPES:
             return {"type": _JSON_TYPES[kind.annotation]}
         import pydantic

@@ -7,13 +7,22 @@ every nested value its origin; single values are checked by pydantic.
 import collections.abc
 import enum
 import functools
+import math
+import operator
 import os
 import types
 import typing
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Optional, Union
 
-from hortus.hyperparams.errors import ConfigError, WrongTypeError, near_names, short
+from hortus.hyperparams.bounds import UNBOUNDED, Bounds
+from hortus.hyperparams.errors import (
+    ConfigError,
+    OutOfBoundsError,
+    WrongTypeError,
+    near_names,
+    short,
+)
 from hortus.hyperparams.path import Path
 
 if typing.TYPE_CHECKING:
@@ -80,12 +89,14 @@ class Scalar(Type):
         self.annotation = annotation
         is_literal = typing.get_origin(annotation) is Literal
         self.choices = typing.get_args(annotation) if is_literal else ()
-        self._plain = getattr(annotation, "__origin__", annotation)
+        self.plain = getattr(annotation, "__origin__", annotation)
+        self.is_plain = any(annotation is plain for plain in _SCALARS)
+        """Whether a name says all about the type, so that pydantic's reason would be noise."""
         if self.choices:
             self.name = "one of " + ", ".join(map(repr, self.choices))
         else:
-            name = getattr(self._plain, "__name__", str(self._plain).replace("typing.", ""))
-            self.name = _NAMES.get(self._plain, name)
+            name = getattr(self.plain, "__name__", str(self.plain).replace("typing.", ""))
+            self.name = _NAMES.get(self.plain, name)
 
     def accepts_exactly(self, value: Any) -> bool:
         if self.choices:
@@ -96,10 +107,6 @@ class Scalar(Type):
         if self.annotation is type(None):
             return value is None
         return value is not None and not isinstance(value, (Mapping, list, tuple))
-
-    @property
-    def is_number(self) -> bool:
-        return self._plain is int or self._plain is float
 
     @functools.cached_property
     def adapter(self) -> Any:
@@ -119,21 +126,71 @@ class Scalar(Type):
         if self.choices:
             near = near_names(value, map(str, self.choices)) if isinstance(value, str) else []
             return self._refuse(value, path, merge, f". Did you mean {near[0]}?" if near else "")
-        if isinstance(value, bool) and self.is_number:
-            return self._refuse(value, path, merge)
-        if self._plain is str and isinstance(value, os.PathLike):
+        if self.plain is str and isinstance(value, os.PathLike):
             value = os.fspath(value)
         try:
-            if self.annotation is float and type(value) is int:
-                return float(value)  # so common that pydantic need not be loaded for it
             return self.adapter.validate_python(value)
         except (ValueError, OverflowError) as error:  # pydantic's errors are ValueErrors
-            is_plain = any(self.annotation is plain for plain in _SCALARS)
-            reason = "" if is_plain or not hasattr(error, "errors") else error.errors()[0]["msg"]
+            reason = (
+                "" if self.is_plain or not hasattr(error, "errors") else error.errors()[0]["msg"]
+            )
             return self._refuse(value, path, merge, f": {reason}" if reason else "")
 
 
-_PLAIN = {kind: Scalar(kind) for kind in _SCALARS}
+class Number(Scalar):
+    """A whole number or a float, within its bounds."""
+
+    def __init__(self, annotation: Any, bounds: Bounds = UNBOUNDED):
+        super().__init__(annotation)
+        self.bounds = bounds
+        # Other people's annotations, such as pydantic's: it has to look at each value.
+        extras = typing.get_args(annotation)[1:]
+        self.is_ours = self.is_plain = all(isinstance(extra, Bounds) for extra in extras)
+        self._kind = self.name
+        self.name = self._named(bounds.words())
+
+    def accepts_exactly(self, value: Any) -> bool:
+        return type(value) is self.plain and self.is_ours and self.bounds.hold(value)
+
+    def is_out_of_bounds(self, value: Any) -> bool:
+        """Whether `value` is of the right type, and too small or too large."""
+        is_right = type(value) is self.plain or (self.plain is float and type(value) is int)
+        return is_right and not self.bounds.hold(value)
+
+    def parse(self, value: Any, current: Any, path: Path, merge: "Merge") -> Any:
+        value = _unwrapped(value)
+        if self.accepts_exactly(value):
+            return value
+        if isinstance(value, bool):
+            return self._refuse(value, path, merge)
+        if self.is_out_of_bounds(value):
+            return self._refuse_size(value, path, merge)
+        if self.plain is float and type(value) is int and self.is_ours:
+            try:
+                return float(value)  # so common that pydantic need not be loaded for it
+            except OverflowError:
+                return self._refuse_size(value, path, merge)
+        parsed = super().parse(value, current, path, merge)
+        if parsed is INVALID or self.bounds.hold(parsed):
+            return parsed
+        return self._refuse_size(value, path, merge)
+
+    def _named(self, words: str) -> str:
+        if not words:
+            return self._kind
+        joint = "from " if " to " in words else "of " if words[0] in "-0123456789" else ""
+        return f"{self._kind} {joint}{words}"
+
+    def _refuse_size(self, value: Any, path: Path, merge: "Merge") -> Any:
+        high = self.bounds.high
+        is_large = high is not None and isinstance(value, (int, float)) and value > high
+        wanted = self._named(self.bounds.words(exact=is_large))
+        if self.plain is float and not isinstance(value, int) and not math.isfinite(float(value)):
+            wanted = wanted.replace("a number", "a finite number", 1)
+        return merge.report(path, f"expected {wanted}, got {shown(value)}", OutOfBoundsError)
+
+
+_PLAIN = {kind: (Number if kind in (int, float) else Scalar)(kind) for kind in _SCALARS}
 
 
 class Anything(Type):
@@ -323,6 +380,9 @@ class Either(Type):
             if option.accepts_exactly(value):
                 return option.parse(value, current, path, merge)
         fitting = [option for option in self.options if option.may_hold(value)]
+        numbers = [option for option in fitting if isinstance(option, Number)]
+        if any(option.is_out_of_bounds(value) for option in numbers):
+            fitting = list(numbers)  # a number that is too large is not meant as text
         fitting.sort(key=lambda option: not _is_preferred(option, value, current))
         for option in fitting if len(fitting) > 1 else ():
             trial = merge.trial()
@@ -338,7 +398,7 @@ class Either(Type):
 def _is_preferred(option: Type, value: Any, current: Any) -> bool:
     """Whether to try this option of a Union first."""
     if isinstance(option, Scalar):  # 128 for `Union[str, float]` stays a number
-        return option.is_number and isinstance(value, (int, float))
+        return isinstance(option, Number) and isinstance(value, (int, float))
     return option.accepts_exactly(current)  # merge into what is there
 
 
@@ -351,8 +411,7 @@ def _unwrapped(value: Any) -> Any:
 
 def _split_numbers(values: Any, item: Optional[Type], path: Path, merge: "Merge") -> Any:
     """Mends `[320 320, 3]`, a forgotten comma that YAML reads as the text '320 320'."""
-    is_number = isinstance(item, Scalar) and item.is_number
-    if not is_number or not any(isinstance(value, str) for value in values):
+    if not isinstance(item, Number) or not any(isinstance(value, str) for value in values):
         return values
     mended: list[Any] = []
     for index, value in enumerate(values):
@@ -377,6 +436,15 @@ def _number(text: str) -> Union[int, float]:
         return float(text)
 
 
+def _annotated(annotation: Any, plain: Any, *extras: Any) -> Type:
+    bounds = [extra for extra in extras if isinstance(extra, Bounds)]
+    if plain in (int, float):
+        return Number(annotation, functools.reduce(operator.and_, bounds, UNBOUNDED))
+    if bounds:
+        raise ConfigError(f"bounds belong to an int or a float, not to {plain}")
+    return Scalar(annotation)
+
+
 _LISTS = (list, collections.abc.MutableSequence)
 _SEQUENCES = (collections.abc.Sequence, collections.abc.Iterable, collections.abc.Collection)
 _DICTS = (dict, collections.abc.Mapping, collections.abc.MutableMapping)
@@ -399,6 +467,8 @@ def parse_type(annotation: Any, is_config_class: Any) -> Type:
         return _PLAIN[type(None)]
     if origin is Annotated and is_config_class(args[0]):
         return Nested(args[0])
+    if origin is Annotated:
+        return _annotated(annotation, *args)
     if type(annotation).__name__ == "TypeAliasType":  # `type Size = int | None`, Python 3.12
         return recurse(annotation.__value__)
     container = origin or annotation

@@ -13,11 +13,8 @@ from hortus.vision.configs import backbones, checks, common
 class PlainNet(hyperparams.Config):
     """Our backbone: two convolutions per level."""
 
-    widths: list[int] = dataclasses.field(default_factory=lambda: [32, 64, 128])
+    widths: list[hyperparams.PositiveInt] = dataclasses.field(default_factory=lambda: [32, 64, 128])
     """Channels of each level, from level 1 on."""
-
-    def check(self) -> Iterator[str]:
-        yield from checks.positive(self, "widths")
 
 
 @dataclasses.dataclass
@@ -42,21 +39,20 @@ class Model(hyperparams.Config):
         default_factory=lambda: common.NormActivation(norm_momentum=0.9)
     )
     """Batch normalisation and activation."""
-    dropout_rate: float = 0.1
+    dropout_rate: hyperparams.Fraction = 0.1
     """Share of the pooled features dropped in training, 0 to 1."""
 
     def check(self) -> Iterator[str]:
         yield from checks.length(self, 3, "input_size")
-        yield from checks.fractions(self, "dropout_rate")
 
 
 @dataclasses.dataclass
 class DataConfig(cfg.DataConfig):
     """A folder of images, one sub-folder per class."""
 
-    crop_area_range: tuple[float, float] = (0.5, 1.0)
+    crop_area_range: tuple[hyperparams.Fraction, hyperparams.Fraction] = (0.5, 1.0)
     """Smallest and largest random crop in training, as a share of the image, 0 to 1."""
-    brightness: float = 0.1
+    brightness: hyperparams.Fraction = 0.1
     """Largest change of brightness in training, 0 to 1."""
 
 

@@ -104,11 +104,6 @@ def test_defaults_validate():
         (optimization.StepwiseLrConfig(boundaries=[2, 2], values=[3.0, 2, 1]), "do not increase"),
         (optimization.StepwiseLrConfig(values=[0.1]), "boundaries is missing"),
         (optimization.StepCosineLrConfig(boundaries=[0, 5], values=[0.1]), "as many values as"),
-        (optimization.CosineLrConfig(decay_steps=0), "decay_steps is 0, expected more than 0"),
-        (optimization.CosineRestartsLrConfig(t_mul=0.5), "t_mul is 0.5"),
-        (optimization.PowerAndLinearDecayLrConfig(linear_decay_fraction=2), "not within 0 and 1"),
-        (optimization.LinearWarmupConfig(warmup_steps=-1), "warmup_steps is -1"),
-        (optimization.EMAConfig(average_decay=1.5), "average_decay is 1.5"),
         (optimization.SGDConfig(clipnorm=1.0, global_clipnorm=2.0), "clipnorm (1.0) and global_"),
         (optimization.AdamWeightDecayExperimentalConfig(clipnorm=2.0), "are both set"),
         (
@@ -122,6 +117,23 @@ def test_what_contradicts_itself_is_said(config, message):
     with pytest.raises(hyperparams.ConfigError) as error:
         config.validate()
     assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("cls", "field", "value", "wanted"),
+    [
+        (optimization.CosineLrConfig, "decay_steps", 0, "a whole number of 1 or more"),
+        (optimization.CosineLrConfig, "initial_learning_rate", float("nan"), "a finite number of"),
+        (optimization.CosineRestartsLrConfig, "t_mul", 0.5, "a number of 1 or more"),
+        (optimization.PowerAndLinearDecayLrConfig, "linear_decay_fraction", 2, "from 0 to 1"),
+        (optimization.LinearWarmupConfig, "warmup_steps", -1, "a whole number of 0 or more"),
+        (optimization.EMAConfig, "average_decay", 1.5, "from 0 to 1"),
+        (optimization.AdamConfig, "epsilon", float("inf"), "a finite number of 0 or more"),
+    ],
+)
+def test_what_is_out_of_bounds_is_refused_when_it_is_set(cls, field, value, wanted):
+    with pytest.raises(hyperparams.OutOfBoundsError, match=f"{field}: expected .*{wanted}"):
+        cls(**{field: value})
 
 
 def test_patterns_keep_the_form_in_which_they_were_written():

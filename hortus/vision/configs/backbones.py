@@ -4,27 +4,31 @@ import dataclasses
 from collections.abc import Iterator
 
 from hortus import hyperparams
+from hortus.hyperparams.bounds import (
+    Fraction,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+)
 from hortus.vision.configs import checks
+from hortus.vision.configs.levels import Level
 
 
 @dataclasses.dataclass
 class Transformer(hyperparams.Config):
     """The encoder blocks of a vision transformer."""
 
-    mlp_dim: int = 1
+    mlp_dim: PositiveInt = 1
     """Width of the hidden MLP layer; a named ViT brings its own."""
-    num_heads: int = 1
+    num_heads: PositiveInt = 1
     """Attention heads; a named ViT brings its own."""
-    num_layers: int = 1
+    num_layers: PositiveInt = 1
     """Encoder blocks; a named ViT brings its own."""
-    attention_dropout_rate: float = 0.0
+    attention_dropout_rate: Fraction = 0.0
     """Share of attention weights dropped in training, 0 to 1."""
-    dropout_rate: float = 0.0
+    dropout_rate: Fraction = 0.0
     """Share of activations dropped in training, 0 to 1."""
-
-    def check(self) -> Iterator[str]:
-        yield from checks.positive(self, "mlp_dim", "num_heads", "num_layers")
-        yield from checks.fractions(self, "attention_dropout_rate", "dropout_rate")
 
 
 @dataclasses.dataclass
@@ -35,53 +39,50 @@ class VisionTransformer(hyperparams.Config):
     """Size and patch: vit-ti16, s16, b16, b32, l16, l32, h14, g14, G14 or e14."""
     pooler: str = "token"
     """Image feature: `token` (class token), `gap` (mean over patches) or `none` (all patches)."""
-    representation_size: int = 0
+    representation_size: NonNegativeInt = 0
     """Width of a tanh layer before the logits, as in ViT pre-training; 0 leaves it out."""
-    hidden_size: int = 1
+    hidden_size: PositiveInt = 1
     """Width of a token; a named ViT brings its own."""
-    patch_size: int = 16
+    patch_size: PositiveInt = 16
     """Side of a square patch, in pixels; a named ViT brings its own."""
     transformer: Transformer = dataclasses.field(default_factory=Transformer)
     """The encoder blocks."""
-    init_stochastic_depth_rate: float = 0.0
+    init_stochastic_depth_rate: Fraction = 0.0
     """Chance, 0 to 1, that the last block is skipped in training; earlier ones less."""
     original_init: bool = True
     """Initialise as in the ViT paper; otherwise as in DeiT."""
-    pos_embed_shape: tuple[int, int] | None = None
+    pos_embed_shape: tuple[PositiveInt, PositiveInt] | None = None
     """Patch grid (rows, columns) of the stored position embedding, resized when the input differs;
     null takes the input's own."""
     output_encoded_tokens: bool = True
     """Return the encoded tokens beside the pooled feature."""
     output_2d_feature_maps: bool = False
     """Return the tokens as a map under their level ('4' for 16-pixel patches), for decoders."""
-    layer_scale_init_value: float = 0.0
+    layer_scale_init_value: NonNegativeFloat = 0.0
     """Start value of LayerScale (Touvron et al. 2021); 0 leaves it out."""
-    transformer_partition_dims: tuple[int, int, int, int] | None = hyperparams.inert(
-        None, "the engines split the batch, never a layer, over devices"
+    transformer_partition_dims: tuple[PositiveInt, PositiveInt, PositiveInt, PositiveInt] | None = (
+        hyperparams.inert(None, "the engines split the batch, never a layer, over devices")
     )
     output_attention_scores: bool = False
     """Return the attention of every block, for inspection."""
 
     def check(self) -> Iterator[str]:
         yield from checks.one_of(self, "pooler", ("token", "gap", "none"))
-        yield from checks.at_least(self, 0, "representation_size", "layer_scale_init_value")
-        yield from checks.positive(self, "hidden_size", "patch_size", "pos_embed_shape")
-        yield from checks.fractions(self, "init_stochastic_depth_rate")
 
 
 @dataclasses.dataclass
 class ResNet(hyperparams.Config):
     """ResNet (He et al. 2015) with the ResNet-D and ResNet-RS options (Bello et al. 2021)."""
 
-    model_id: int = 50
+    model_id: PositiveInt = 50
     """Depth: 10, 18, 26, 34, 50, 101, 152, 200, 270, 350 or 420."""
-    depth_multiplier: float = 1.0
+    depth_multiplier: PositiveFloat = 1.0
     """Factor on the number of filters of all stages; above 0."""
     stem_type: str = "v0"
     """First layers: `v0` one 7x7 convolution, `v1` three 3x3 ones (ResNet-D)."""
-    se_ratio: float = 0.0
+    se_ratio: Fraction = 0.0
     """Squeeze-excite width as a share of the block's, 0 to 1; 0 leaves it out."""
-    stochastic_depth_drop_rate: float = 0.0
+    stochastic_depth_drop_rate: Fraction = 0.0
     """Chance, 0 to 1, that the last block is skipped in training; earlier ones less."""
     scale_stem: bool = True
     """Let depth_multiplier scale the stem too."""
@@ -92,28 +93,24 @@ class ResNet(hyperparams.Config):
     bn_trainable: bool = True
     """Train scale and offset of batch normalisation."""
 
-    def check(self) -> Iterator[str]:
-        yield from checks.positive(self, "depth_multiplier")
-        yield from checks.fractions(self, "se_ratio", "stochastic_depth_drop_rate")
-
 
 @dataclasses.dataclass
 class DilatedResNet(hyperparams.Config):
     """ResNet whose last stages dilate instead of striding, for segmentation (DeepLab)."""
 
-    model_id: int = 50
+    model_id: PositiveInt = 50
     """Depth: 50, 101, 152 or 200."""
-    output_stride: int = 16
+    output_stride: PositiveInt = 16
     """Input pixels per pixel of the last feature map: 4, 8, 16 or 32."""
-    multigrid: list[int] | None = None
+    multigrid: list[PositiveInt] | None = None
     """Dilation factors of the three blocks of the last stage, such as [1, 2, 4]; null for none."""
     stem_type: str = "v0"
     """First layers: `v0` one 7x7 convolution, `v1` three 3x3 ones (ResNet-D)."""
-    last_stage_repeats: int = 1
+    last_stage_repeats: PositiveInt = 1
     """How often the last stage is run; 1 or more."""
-    se_ratio: float = 0.0
+    se_ratio: Fraction = 0.0
     """Squeeze-excite width as a share of the block's, 0 to 1; 0 leaves it out."""
-    stochastic_depth_drop_rate: float = 0.0
+    stochastic_depth_drop_rate: Fraction = 0.0
     """Chance, 0 to 1, that the last block is skipped in training; earlier ones less."""
     resnetd_shortcut: bool = False
     """Average-pool before the 1x1 convolution of a strided shortcut (ResNet-D)."""
@@ -123,8 +120,6 @@ class DilatedResNet(hyperparams.Config):
     def check(self) -> Iterator[str]:
         yield from checks.one_of(self, "output_stride", (4, 8, 16, 32))
         yield from checks.length(self, 3, "multigrid")
-        yield from checks.positive(self, "multigrid", "last_stage_repeats")
-        yield from checks.fractions(self, "se_ratio", "stochastic_depth_drop_rate")
 
 
 @dataclasses.dataclass
@@ -134,15 +129,15 @@ class ResNetUNet(hyperparams.Config):
     The three `upsample_*` lists go from the coarsest level to the finest.
     """
 
-    model_id: int = 50
+    model_id: PositiveInt = 50
     """Depth: 10, 18, 26, 34, 50, 101, 152, 200, 270, 350 or 420."""
-    depth_multiplier: float = 1.0
+    depth_multiplier: PositiveFloat = 1.0
     """Factor on the number of filters of all ResNet stages; above 0."""
     stem_type: str = "v0"
     """First layers: `v0` one 7x7 convolution, `v1` three 3x3 ones (ResNet-D)."""
-    se_ratio: float = 0.0
+    se_ratio: Fraction = 0.0
     """Squeeze-excite width as a share of the block's, 0 to 1; 0 leaves it out."""
-    stochastic_depth_drop_rate: float = 0.0
+    stochastic_depth_drop_rate: Fraction = 0.0
     """Chance, 0 to 1, that the last block is skipped in training; earlier ones less."""
     scale_stem: bool = True
     """Let depth_multiplier scale the stem too."""
@@ -152,17 +147,15 @@ class ResNetUNet(hyperparams.Config):
     """Use a strided 3x3 convolution instead of the stem's max pooling (ResNet-RS)."""
     bn_trainable: bool = True
     """Train scale and offset of batch normalisation."""
-    upsample_repeats: list[int] = dataclasses.field(default_factory=lambda: [18, 1, 1])
+    upsample_repeats: list[PositiveInt] = dataclasses.field(default_factory=lambda: [18, 1, 1])
     """Blocks per upsampled level."""
-    upsample_filters: list[int] = dataclasses.field(default_factory=lambda: [384, 384, 384])
+    upsample_filters: list[PositiveInt] = dataclasses.field(default_factory=lambda: [384, 384, 384])
     """Filters per upsampled level."""
-    upsample_kernel_sizes: list[int] = dataclasses.field(default_factory=lambda: [7, 7, 7])
+    upsample_kernel_sizes: list[PositiveInt] = dataclasses.field(default_factory=lambda: [7, 7, 7])
     """Side of the depthwise kernel per upsampled level, in pixels."""
 
     def check(self) -> Iterator[str]:
         per_level = ("upsample_repeats", "upsample_filters", "upsample_kernel_sizes")
-        yield from checks.positive(self, "depth_multiplier", *per_level)
-        yield from checks.fractions(self, "se_ratio", "stochastic_depth_drop_rate")
         lengths = {name: len(getattr(self, name)) for name in per_level}
         if len(set(lengths.values())) > 1:
             found = ", ".join(f"{name} {count}" for name, count in lengths.items())
@@ -175,13 +168,10 @@ class EfficientNet(hyperparams.Config):
 
     model_id: str = "b0"
     """Size: b0 to b7."""
-    se_ratio: float = 0.0
+    se_ratio: Fraction = 0.0
     """Squeeze-excite width as a share of the block's input, 0 to 1; the paper's is 0.25."""
-    stochastic_depth_drop_rate: float = 0.0
+    stochastic_depth_drop_rate: Fraction = 0.0
     """Chance, 0 to 1, that the last block is skipped in training; earlier ones less."""
-
-    def check(self) -> Iterator[str]:
-        yield from checks.fractions(self, "se_ratio", "stochastic_depth_drop_rate")
 
 
 @dataclasses.dataclass
@@ -192,21 +182,19 @@ class MobileNet(hyperparams.Config):
     """MobileNetV1, V2, V3Large, V3Small, V3EdgeTPU, V3SmallReducedFilters, MultiAVG, MultiMAX
     (each also Seg), V4ConvSmall, V4ConvMedium, V4ConvMediumSeg, V4ConvLarge, V4HybridMedium or
     V4HybridLarge, each with the prefix MobileNet."""
-    filter_size_scale: float = 1.0
+    filter_size_scale: PositiveFloat = 1.0
     """Factor on the number of filters of all layers (width multiplier); above 0."""
-    stochastic_depth_drop_rate: float = 0.0
+    stochastic_depth_drop_rate: Fraction = 0.0
     """Chance, 0 to 1, that a block is skipped in training."""
     flat_stochastic_depth_drop_rate: bool = True
     """The same chance for all blocks; otherwise it grows from 0 to the given one with depth."""
-    output_stride: int | None = None
+    output_stride: PositiveInt | None = None
     """Input pixels per pixel of the last feature map: 2, 4, 8, 16 or 32; layers that would stride
     further dilate instead. Null is the network's own."""
     output_intermediate_endpoints: bool = False
     """Also return the expanded features inside the blocks, as '2/depthwise' and so on."""
 
     def check(self) -> Iterator[str]:
-        yield from checks.positive(self, "filter_size_scale")
-        yield from checks.fractions(self, "stochastic_depth_drop_rate")
         yield from checks.one_of(self, "output_stride", (None, 2, 4, 8, 16, 32))
 
 
@@ -216,15 +204,14 @@ class SpineNet(hyperparams.Config):
 
     model_id: str = "49"
     """Size: 49S, 49, 96, 143, 143L or 190."""
-    stochastic_depth_drop_rate: float = 0.0
+    stochastic_depth_drop_rate: Fraction = 0.0
     """Chance, 0 to 1, that the last block is skipped in training; earlier ones less."""
-    min_level: int = 3
+    min_level: Level = 3
     """Finest output level; the model's min_level. Level l has 1 pixel per 2^l of the input."""
-    max_level: int = 7
+    max_level: Level = 7
     """Coarsest output level; the model's max_level."""
 
     def check(self) -> Iterator[str]:
-        yield from checks.fractions(self, "stochastic_depth_drop_rate")
         yield from checks.ordered(self, "min_level", "max_level")
 
 
@@ -234,23 +221,21 @@ class SpineNetMobile(hyperparams.Config):
 
     model_id: str = "49"
     """Size: 49XS, 49S or 49."""
-    stochastic_depth_drop_rate: float = 0.0
+    stochastic_depth_drop_rate: Fraction = 0.0
     """Chance, 0 to 1, that the last block is skipped in training; earlier ones less."""
-    se_ratio: float = 0.2
+    se_ratio: Fraction = 0.2
     """Squeeze-excite width as a share of the block's input, 0 to 1; 0 leaves it out."""
-    expand_ratio: int = 6
+    expand_ratio: PositiveInt = 6
     """Factor by which a block widens its input; 1 or more."""
-    min_level: int = 3
+    min_level: Level = 3
     """Finest output level; the model's min_level. Level l has 1 pixel per 2^l of the input."""
-    max_level: int = 7
+    max_level: Level = 7
     """Coarsest output level; the model's max_level."""
     use_keras_upsampling_2d: bool = hyperparams.inert(
         False, "upsampling has one implementation, with the same result"
     )
 
     def check(self) -> Iterator[str]:
-        yield from checks.fractions(self, "stochastic_depth_drop_rate", "se_ratio")
-        yield from checks.at_least(self, 1, "expand_ratio")
         yield from checks.ordered(self, "min_level", "max_level")
 
 
@@ -258,7 +243,7 @@ class SpineNetMobile(hyperparams.Config):
 class RevNet(hyperparams.Config):
     """RevNet (Gomez et al. 2017): residual blocks whose input follows from their output."""
 
-    model_id: int = 56
+    model_id: PositiveInt = 56
     """Depth: 38, 56 or 104."""
 
 
@@ -268,11 +253,8 @@ class MobileDet(hyperparams.Config):
 
     model_id: str = "MobileDetCPU"
     """MobileDetCPU, MobileDetDSP, MobileDetEdgeTPU or MobileDetGPU."""
-    filter_size_scale: float = 1.0
+    filter_size_scale: PositiveFloat = 1.0
     """Factor on the number of filters of all layers (width multiplier); above 0."""
-
-    def check(self) -> Iterator[str]:
-        yield from checks.positive(self, "filter_size_scale")
 
 
 @dataclasses.dataclass

@@ -26,7 +26,7 @@ def bounded(
     rule = f"{low:g} or more" if high is None else f"between {low:g} and {high:g}"
     for name in names:
         for value in _numbers(getattr(config, name)):
-            if value < low or (high is not None and value > high):
+            if not (value >= low and (high is None or value <= high)):
                 yield f"{name} must be {rule}, got {value:g}"
 
 
@@ -34,7 +34,7 @@ def positive(config: hyperparams.Config, *names: str) -> Iterator[str]:
     """Each named field is above zero, or is unset."""
     for name in names:
         for value in _numbers(getattr(config, name)):
-            if value <= 0:
+            if not value > 0:
                 yield f"{name} must be above 0, got {value:g}"
 
 

@@ -30,7 +30,7 @@ CONTRADICTIONS = [
     (
         "retinanet",
         "task.model.detection_generator.nms_iou_threshold=50",
-        "must be between 0 and 1, got 50",
+        "expected a number from 0 to 1, got 50 (int)",
     ),
     (
         "retinanet",
@@ -53,7 +53,11 @@ CONTRADICTIONS = [
         "task.model.roi_sampler.background_iou_low_threshold=0.6",
         "must not exceed background_iou_high_threshold (0.5), got 0.6",
     ),
-    ("resnet_imagenet", "task.model.dropout_rate=20", "must be between 0 and 1, got 20"),
+    (
+        "resnet_imagenet",
+        "task.model.dropout_rate=20",
+        "expected a number from 0 to 1, got 20 (int)",
+    ),
     (
         "resnet_imagenet",
         "task.train_data.crop_area_range=[1.0, 0.1]",
@@ -202,7 +206,7 @@ def test_only_the_chosen_backbone_is_checked():
 def test_bounds_include_their_ends():
     for momentum in (0.0, 1.0):
         common.NormActivation(norm_momentum=momentum).validate()
-    with pytest.raises(hyperparams.ConfigError, match="must be between 0 and 1"):
-        common.NormActivation(norm_momentum=1.5).validate()
-    with pytest.raises(hyperparams.ConfigError, match="norm_epsilon: must be above 0"):
-        common.NormActivation(norm_epsilon=0.0).validate()
+    with pytest.raises(hyperparams.OutOfBoundsError, match=r"a number from 0 to 1, got 1\.5"):
+        common.NormActivation(norm_momentum=1.5)
+    with pytest.raises(hyperparams.OutOfBoundsError, match="norm_epsilon: expected a number above"):
+        common.NormActivation(norm_epsilon=0.0)

@@ -2,10 +2,20 @@
 
 import dataclasses
 from collections.abc import Iterator
-from typing import Any
+from typing import Annotated, Any
 
 from hortus import hyperparams
 from hortus.core import config_definitions as cfg
+from hortus.hyperparams.bounds import (
+    Fraction,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    ge,
+    gt,
+    le,
+)
 from hortus.vision.configs import checks
 
 
@@ -15,13 +25,10 @@ class TfExampleDecoder(hyperparams.Config):
 
     regenerate_source_id: bool = False
     """Number the images by a hash of their bytes instead of reading `image/source_id`."""
-    mask_binarize_threshold: float | None = None
+    mask_binarize_threshold: Fraction | None = None
     """Instance mask pixels above this value, 0 to 1, become 1, the others 0; null keeps them."""
     attribute_names: list[str] = dataclasses.field(default_factory=list)
     """Per-object attributes to read from the record, beside box, class and mask."""
-
-    def check(self) -> Iterator[str]:
-        yield from checks.fractions(self, "mask_binarize_threshold")
 
 
 @dataclasses.dataclass
@@ -30,13 +37,12 @@ class TfExampleDecoderLabelMap(hyperparams.Config):
 
     regenerate_source_id: bool = False
     """Number the images by a hash of their bytes instead of reading `image/source_id`."""
-    mask_binarize_threshold: float | None = None
+    mask_binarize_threshold: Fraction | None = None
     """Instance mask pixels above this value, 0 to 1, become 1, the others 0; null keeps them."""
     label_map: str = ""
     """Path of a CSV file with one `class name,id` per line."""
 
     def check(self) -> Iterator[str]:
-        yield from checks.fractions(self, "mask_binarize_threshold")
         if not self.label_map:
             yield "label_map must name a CSV file of class names and ids"
 
@@ -57,24 +63,20 @@ class DataDecoder(hyperparams.OneOfConfig):
 class RandAugment(hyperparams.Config):
     """RandAugment (Cubuk et al. 2019): a few random operations, all of one strength."""
 
-    num_layers: int = 2
+    num_layers: PositiveInt = 2
     """Operations applied to each image, one after another."""
-    magnitude: float = 10.0
+    magnitude: NonNegativeFloat = 10.0
     """Strength of every operation; 0 is weakest, 10 the usual maximum, more is allowed."""
-    cutout_const: float = 40.0
+    cutout_const: NonNegativeFloat = 40.0
     """Half the side of the cutout square, in pixels, at magnitude 10."""
-    translate_const: float = 10.0
+    translate_const: NonNegativeFloat = 10.0
     """Longest shift, in pixels, at magnitude 10."""
-    magnitude_std: float = 0.0
+    magnitude_std: NonNegativeFloat = 0.0
     """Standard deviation of the noise on the magnitude; 0 turns it off."""
-    prob_to_apply: float | None = None
+    prob_to_apply: Fraction | None = None
     """Chance, 0 to 1, that each operation is applied; null always applies it."""
     exclude_ops: list[str] = dataclasses.field(default_factory=list)
     """Operations never drawn, such as `Cutout` or `Invert`."""
-
-    def check(self) -> Iterator[str]:
-        yield from checks.at_least(self, 0, "num_layers", "magnitude", "magnitude_std")
-        yield from checks.fractions(self, "prob_to_apply")
 
 
 @dataclasses.dataclass
@@ -83,9 +85,9 @@ class AutoAugment(hyperparams.Config):
 
     augmentation_name: str = "v0"
     """Policy: v0, reduced_imagenet, reduced_cifar10, svhn, simple, test, vit, detection_v0, ..."""
-    cutout_const: float = 100.0
+    cutout_const: NonNegativeFloat = 100.0
     """Half the side of the cutout square, in pixels, at magnitude 10."""
-    translate_const: float = 250.0
+    translate_const: NonNegativeFloat = 250.0
     """Longest shift, in pixels, at magnitude 10."""
 
 
@@ -93,17 +95,16 @@ class AutoAugment(hyperparams.Config):
 class RandomErasing(hyperparams.Config):
     """Random erasing (Zhong et al. 2017): noise in a random rectangle."""
 
-    probability: float = 0.25
+    probability: Fraction = 0.25
     """Chance, 0 to 1, that an image is changed."""
-    min_area: float = 0.02
+    min_area: Fraction = 0.02
     """Smallest rectangle, as a share of the image, 0 to 1."""
-    max_area: float = 1 / 3
+    max_area: Fraction = 1 / 3
     """Largest rectangle, as a share of the image, 0 to 1."""
-    min_aspect: float = 0.3
+    min_aspect: Annotated[float, gt(0), le(1)] = 0.3
     """Smallest side ratio, 0 to 1; the largest is its inverse."""
 
     def check(self) -> Iterator[str]:
-        yield from checks.fractions(self, "probability", "min_area", "max_area", "min_aspect")
         yield from checks.ordered(self, "min_area", "max_area")
 
 
@@ -114,20 +115,18 @@ class MixupAndCutmix(hyperparams.Config):
     The loss must take soft labels.
     """
 
-    mixup_alpha: float = 0.8
+    mixup_alpha: NonNegativeFloat = 0.8
     """Both parameters of mixup's Beta distribution; 0 turns mixup off."""
-    cutmix_alpha: float = 1.0
+    cutmix_alpha: NonNegativeFloat = 1.0
     """Both parameters of CutMix's Beta distribution; 0 turns CutMix off."""
-    prob: float = 1.0
+    prob: Fraction = 1.0
     """Chance, 0 to 1, that a batch is mixed at all."""
-    switch_prob: float = 0.5
+    switch_prob: Fraction = 0.5
     """Chance, 0 to 1, of CutMix where both are on; mixup otherwise."""
-    label_smoothing: float = 0.1
+    label_smoothing: Fraction = 0.1
     """Share of the label spread over all classes, 0 to 1."""
 
     def check(self) -> Iterator[str]:
-        yield from checks.at_least(self, 0, "mixup_alpha", "cutmix_alpha")
-        yield from checks.fractions(self, "prob", "switch_prob", "label_smoothing")
         if self.mixup_alpha == 0 and self.cutmix_alpha == 0:
             yield "mixup_alpha must not be 0 when cutmix_alpha is; to turn both off, set null"
 
@@ -136,15 +135,12 @@ class MixupAndCutmix(hyperparams.Config):
 class SSDRandomCropParam(hyperparams.Config):
     """One kind of crop that SSDRandomCrop may draw."""
 
-    min_object_covered: float = 0.0
+    min_object_covered: Fraction = 0.0
     """Share of at least one box that the crop must hold, 0 to 1."""
-    min_box_overlap: float = 0.5
+    min_box_overlap: Fraction = 0.5
     """Boxes that keep less than this share of their area, 0 to 1, are dropped."""
-    prob_to_apply: float = 0.85
+    prob_to_apply: Fraction = 0.85
     """Chance, 0 to 1, that the crop is taken when drawn."""
-
-    def check(self) -> Iterator[str]:
-        yield from checks.fractions(self, "min_object_covered", "min_box_overlap", "prob_to_apply")
 
 
 def _ssd_crops() -> list[SSDRandomCropParam]:
@@ -158,15 +154,13 @@ class SSDRandomCrop(hyperparams.Config):
 
     ssd_random_crop_params: list[SSDRandomCropParam] = dataclasses.field(default_factory=_ssd_crops)
     """The kinds of crop; one is drawn for each image."""
-    aspect_ratio_range: tuple[float, float] = (0.5, 2.0)
+    aspect_ratio_range: tuple[PositiveFloat, PositiveFloat] = (0.5, 2.0)
     """Smallest and largest width / height of a crop."""
-    area_range: tuple[float, float] = (0.1, 1.0)
+    area_range: tuple[Fraction, Fraction] = (0.1, 1.0)
     """Smallest and largest crop, as a share of the image, 0 to 1."""
 
     def check(self) -> Iterator[str]:
         yield from checks.rising_range(self, "aspect_ratio_range", "area_range")
-        yield from checks.positive(self, "aspect_ratio_range")
-        yield from checks.fractions(self, "area_range")
 
 
 @dataclasses.dataclass
@@ -184,17 +178,15 @@ class Augmentation(hyperparams.OneOfConfig):
 class RandJpegQuality(hyperparams.Config):
     """Re-encodes the image as a JPEG of random quality."""
 
-    min_quality: int = 20
+    min_quality: Annotated[int, ge(0), le(100)] = 20
     """Lowest JPEG quality, 0 to 100."""
-    max_quality: int = 100
+    max_quality: Annotated[int, ge(0), le(100)] = 100
     """Highest JPEG quality, 0 to 100."""
-    prob_to_apply: float = 0.6
+    prob_to_apply: Fraction = 0.6
     """Chance, 0 to 1, that an image is changed."""
 
     def check(self) -> Iterator[str]:
-        yield from checks.bounded(self, "min_quality", "max_quality", low=0, high=100)
         yield from checks.ordered(self, "min_quality", "max_quality")
-        yield from checks.fractions(self, "prob_to_apply")
 
 
 @dataclasses.dataclass
@@ -205,14 +197,10 @@ class NormActivation(hyperparams.Config):
     """Name of the activation: relu, relu6, swish, hard_swish, gelu, leaky_relu, mish, ..."""
     use_sync_bn: bool = True
     """Take batch statistics over all replicas instead of over each one's own part."""
-    norm_momentum: float = 0.99
+    norm_momentum: Fraction = 0.99
     """Share of the old value in the moving statistics, 0 to 1; 0 keeps the last batch's only."""
-    norm_epsilon: float = 0.001
+    norm_epsilon: PositiveFloat = 0.001
     """Added to the variance before the division."""
-
-    def check(self) -> Iterator[str]:
-        yield from checks.fractions(self, "norm_momentum")
-        yield from checks.positive(self, "norm_epsilon")
 
 
 @dataclasses.dataclass
@@ -254,15 +242,15 @@ class PseudoLabelDataConfig(cfg.DataConfig):
 
     input_path: str = ""
     """File pattern of the records."""
-    data_ratio: float = 1.0
+    data_ratio: PositiveFloat = 1.0
     """Pseudo-labelled examples per ordinary one in a batch; above 0."""
     is_training: bool = True
     """Shuffle, repeat and augment."""
     dtype: str = "float32"
     """Type of the images: float32, bfloat16 or float16."""
-    shuffle_buffer_size: int = 10000
+    shuffle_buffer_size: NonNegativeInt = 10000
     """Examples held ready for shuffling."""
-    cycle_length: int = 10
+    cycle_length: PositiveInt = 10
     """Files read at the same time."""
     aug_rand_hflip: bool = True
     """Mirror half of the images left to right."""
@@ -271,11 +259,9 @@ class PseudoLabelDataConfig(cfg.DataConfig):
     file_type: str = "tfrecord"
     """Format of the files: tfrecord or tfrecord_compressed (GZIP)."""
     aug_policy: str | None = hyperparams.inert(None, "superseded by aug_type")
-    randaug_magnitude: int | None = hyperparams.inert(10, "superseded by aug_type.randaug")
-
-    def check(self) -> Iterator[str]:
-        yield from super().check()
-        yield from checks.positive(self, "data_ratio")
+    randaug_magnitude: NonNegativeInt | None = hyperparams.inert(
+        10, "superseded by aug_type.randaug"
+    )
 
 
 _MOBILE = "the suppression inside of exports knows no such limit, only max_detections"
@@ -285,15 +271,15 @@ _MOBILE = "the suppression inside of exports knows no such limit, only max_detec
 class TFLitePostProcessingConfig(hyperparams.Config):
     """The post-processing operation inside an exported mobile detector (`nms_version: tflite`)."""
 
-    max_detections: int = 200
+    max_detections: PositiveInt = 200
     """Most detections per image."""
-    max_classes_per_detection: int = hyperparams.inert(5, _MOBILE)
+    max_classes_per_detection: PositiveInt = hyperparams.inert(5, _MOBILE)
     """Most classes reported for one box, with fast NMS."""
     use_regular_nms: bool = False
     """Suppress per class, slower; otherwise once over the best class of each box."""
-    nms_score_threshold: float = 0.1
+    nms_score_threshold: Fraction = 0.1
     """Boxes scored below, 0 to 1, are dropped."""
-    nms_iou_threshold: float = 0.5
+    nms_iou_threshold: Fraction = 0.5
     """Boxes that overlap a better one by more than this IoU, 0 to 1, are dropped."""
     normalize_anchor_coordinates: bool | None = hyperparams.inert(
         False, "set task.export_config.output_normalized_coordinates"
@@ -303,17 +289,13 @@ class TFLitePostProcessingConfig(hyperparams.Config):
         False, "set task.model.detection_generator.apply_nms=false"
     )
     """Leave suppression to the application: return decoded boxes and scores."""
-    detections_per_class: int | None = hyperparams.inert(5, _MOBILE)
+    detections_per_class: PositiveInt | None = hyperparams.inert(5, _MOBILE)
     """Most detections of one class, with regular NMS."""
-    y_scale: float = 1.0
+    y_scale: PositiveFloat = 1.0
     """Scale of the box coder's y offset."""
-    x_scale: float = 1.0
+    x_scale: PositiveFloat = 1.0
     """Scale of the box coder's x offset."""
-    w_scale: float = 1.0
+    w_scale: PositiveFloat = 1.0
     """Scale of the box coder's log width."""
-    h_scale: float = 1.0
+    h_scale: PositiveFloat = 1.0
     """Scale of the box coder's log height."""
-
-    def check(self) -> Iterator[str]:
-        yield from checks.fractions(self, "nms_score_threshold", "nms_iou_threshold")
-        yield from checks.positive(self, "y_scale", "x_scale", "w_scale", "h_scale")

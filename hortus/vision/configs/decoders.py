@@ -4,7 +4,9 @@ import dataclasses
 from collections.abc import Iterator
 
 from hortus import hyperparams
+from hortus.hyperparams.bounds import Fraction, PositiveInt
 from hortus.vision.configs import checks
+from hortus.vision.configs.levels import Level
 
 
 @dataclasses.dataclass
@@ -16,7 +18,7 @@ class Identity(hyperparams.Config):
 class FPN(hyperparams.Config):
     """Feature pyramid network (Lin et al. 2016)."""
 
-    num_filters: int = 256
+    num_filters: PositiveInt = 256
     """Filters of every level."""
     fusion_type: str = "sum"
     """How a coarse level joins the next finer one: `sum` or `concat`."""
@@ -25,7 +27,6 @@ class FPN(hyperparams.Config):
     use_keras_layer: bool = hyperparams.inert(False, "the decoder is made of Keras layers always")
 
     def check(self) -> Iterator[str]:
-        yield from checks.positive(self, "num_filters")
         yield from checks.one_of(self, "fusion_type", ("sum", "concat"))
 
 
@@ -33,32 +34,29 @@ class FPN(hyperparams.Config):
 class NASFPN(hyperparams.Config):
     """NAS-FPN (Ghiasi et al. 2019): a searched pyramid cell, repeated."""
 
-    num_filters: int = 256
+    num_filters: PositiveInt = 256
     """Filters of every level."""
-    num_repeats: int = 5
+    num_repeats: PositiveInt = 5
     """How often the cell is stacked; 1 or more."""
     use_separable_conv: bool = False
     """Depthwise separable convolutions: smaller and faster on mobile devices."""
-
-    def check(self) -> Iterator[str]:
-        yield from checks.positive(self, "num_filters", "num_repeats")
 
 
 @dataclasses.dataclass
 class ASPP(hyperparams.Config):
     """Atrous spatial pyramid pooling (DeepLab V3, Chen et al. 2017)."""
 
-    level: int = 4
+    level: Level = 4
     """Level of the backbone features that are used: 1 pixel per 2^level of the input."""
-    dilation_rates: list[int] = dataclasses.field(default_factory=list)
+    dilation_rates: list[PositiveInt] = dataclasses.field(default_factory=list)
     """Dilation of each 3x3 branch, such as [6, 12, 18]; empty leaves 1x1 and pooling only."""
-    dropout_rate: float = 0.0
+    dropout_rate: Fraction = 0.0
     """Share of the output dropped in training, 0 to 1."""
-    num_filters: int = 256
+    num_filters: PositiveInt = 256
     """Filters of every branch and of the output."""
     use_depthwise_convolution: bool = False
     """Depthwise separable convolutions in the branches: smaller and faster."""
-    pool_kernel_size: list[int] | None = None
+    pool_kernel_size: list[PositiveInt] | None = None
     """Height and width of the pooling branch's window, in input pixels; null or empty pools all."""
     spp_layer_version: str = "v1"
     """Variant of the pyramid layer, `v1` or `v2`; both have the same weights."""
@@ -66,9 +64,7 @@ class ASPP(hyperparams.Config):
     """Return the feature map itself instead of a mapping from level to map."""
 
     def check(self) -> Iterator[str]:
-        yield from checks.positive(self, "num_filters", "dilation_rates", "pool_kernel_size")
         yield from checks.length(self, 2, "pool_kernel_size")
-        yield from checks.fractions(self, "dropout_rate")
         yield from checks.one_of(self, "spp_layer_version", ("v1", "v2"))
 
 

@@ -5,20 +5,28 @@ from collections.abc import Iterator
 
 from hortus import hyperparams
 from hortus.core import config_definitions as cfg
+from hortus.hyperparams.bounds import (
+    Fraction,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+)
 from hortus.vision.configs import backbones, checks, common
+from hortus.vision.configs.levels import Level
 
 
 @dataclasses.dataclass
 class Parser(hyperparams.Config):
     """From a decoded image with its objects to a training example."""
 
-    num_channels: int = 3
+    num_channels: PositiveInt = 3
     """Channels of the images: 1 for grey, 3 for colour."""
     aug_rand_hflip: bool = False
     """Mirror half of the training images left to right."""
-    aug_scale_min: float = 1.0
+    aug_scale_min: PositiveFloat = 1.0
     """Smallest random scale of a training image, relative to the model's input size."""
-    aug_scale_max: float = 1.0
+    aug_scale_max: PositiveFloat = 1.0
     """Largest random scale of a training image, relative to the model's input size."""
     aug_type: common.Augmentation | None = None
     """AutoAugment, RandAugment or SSD crops; null for none."""
@@ -27,7 +35,7 @@ class Parser(hyperparams.Config):
     skip_difficult_during_training: bool = True
     """Leave out objects that the data calls difficult (Pascal VOC). Evaluation ignores them: they
     need not be found, and finding them is no fault."""
-    max_num_instances: int = 100
+    max_num_instances: PositiveInt = 100
     """Most objects per image; further ones are dropped."""
     pad: bool = True
     """Fill the image up to a multiple of the coarsest level's stride."""
@@ -35,7 +43,6 @@ class Parser(hyperparams.Config):
     """Scale height and width alike and pad the rest; otherwise stretch to the input size."""
 
     def check(self) -> Iterator[str]:
-        yield from checks.positive(self, "num_channels", "aug_scale_min", "max_num_instances")
         yield from checks.ordered(self, "aug_scale_min", "aug_scale_max")
 
 
@@ -53,7 +60,7 @@ class DataConfig(common.DataConfig):
     """Shuffle, repeat and augment."""
     dtype: str = "bfloat16"
     """Type of the images: float32, bfloat16 or float16."""
-    shuffle_buffer_size: int = 10000
+    shuffle_buffer_size: NonNegativeInt = 10000
     """Examples held ready for shuffling."""
     decoder: common.DataDecoder = dataclasses.field(default_factory=common.DataDecoder)
     """How a record becomes image, boxes and classes."""
@@ -65,15 +72,14 @@ class DataConfig(common.DataConfig):
 class Anchor(hyperparams.Config):
     """The boxes that predictions start from, at every pixel of every level."""
 
-    num_scales: int = 3
+    num_scales: PositiveInt = 3
     """Sizes per level, spread evenly over one octave."""
-    aspect_ratios: list[float] = dataclasses.field(default_factory=lambda: [0.5, 1.0, 2.0])
+    aspect_ratios: list[PositiveFloat] = dataclasses.field(default_factory=lambda: [0.5, 1.0, 2.0])
     """Width / height of the boxes at each size."""
-    anchor_size: float = 4.0
+    anchor_size: PositiveFloat = 4.0
     """Side of the smallest square box, in strides of its level."""
 
     def check(self) -> Iterator[str]:
-        yield from checks.positive(self, "num_scales", "anchor_size", "aspect_ratios")
         if not self.aspect_ratios:
             yield "aspect_ratios must not be empty"
 
@@ -84,13 +90,13 @@ class DetectionGenerator(hyperparams.Config):
 
     apply_nms: bool = True
     """Suppress overlapping boxes; otherwise return all of them."""
-    pre_nms_top_k: int = 5000
+    pre_nms_top_k: PositiveInt = 5000
     """Best boxes per level that enter NMS."""
-    pre_nms_score_threshold: float = 0.05
+    pre_nms_score_threshold: Fraction = 0.05
     """Boxes scored below, 0 to 1, do not enter NMS."""
-    nms_iou_threshold: float = 0.5
+    nms_iou_threshold: Fraction = 0.5
     """Boxes that overlap a better one by more than this IoU, 0 to 1, are dropped."""
-    max_num_detections: int = 100
+    max_num_detections: PositiveInt = 100
     """Most detections per image."""
     nms_version: str = "v2"
     """Variant of NMS: v1 (per class), v2 (tiled, for accelerators), v3, batched or tflite."""
@@ -98,27 +104,22 @@ class DetectionGenerator(hyperparams.Config):
         False, "TensorFlow's own suppression runs on the CPU anyway, any other beside the model"
     )
     """Run NMS on the CPU even when the model runs on an accelerator."""
-    soft_nms_sigma: float | None = None
+    soft_nms_sigma: NonNegativeFloat | None = None
     """Lower the score of overlapping boxes by a Gaussian of this width instead of dropping them
     (Bodla et al. 2017), with v1; null drops them."""
-
-    def check(self) -> Iterator[str]:
-        yield from checks.positive(self, "pre_nms_top_k", "max_num_detections")
-        yield from checks.fractions(self, "pre_nms_score_threshold", "nms_iou_threshold")
-        yield from checks.at_least(self, 0, "soft_nms_sigma")
 
 
 @dataclasses.dataclass
 class DetectionModel(hyperparams.Config):
     """What a detector says about its input and its feature levels."""
 
-    num_classes: int = 0
+    num_classes: NonNegativeInt = 0
     """Classes, the background class 0 included."""
-    input_size: list[int] = dataclasses.field(default_factory=list)
+    input_size: list[PositiveInt] = dataclasses.field(default_factory=list)
     """Height, width and channels of the images, in pixels."""
-    min_level: int = 3
+    min_level: Level = 3
     """Finest feature level that is searched: 1 pixel per 2^min_level of the input."""
-    max_level: int = 7
+    max_level: Level = 7
     """Coarsest feature level that is searched."""
     anchor: Anchor = dataclasses.field(default_factory=Anchor)
     """The boxes that predictions start from."""
@@ -129,7 +130,6 @@ class DetectionModel(hyperparams.Config):
 
     def check(self) -> Iterator[str]:
         yield from checks.length(self, 3, "input_size")
-        yield from checks.at_least(self, 0, "num_classes", "min_level")
         yield from checks.ordered(self, "min_level", "max_level")
         yield from backbones.level_problems(self)
 

@@ -2,9 +2,18 @@
 
 import dataclasses
 from collections.abc import Iterator
+from typing import Annotated
 
 from hortus import hyperparams
 from hortus.core import config_definitions as cfg
+from hortus.hyperparams.bounds import (
+    Fraction,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveInt,
+    gt,
+    le,
+)
 from hortus.vision.configs import backbones, checks, common
 
 
@@ -16,9 +25,9 @@ class DataConfig(common.DataConfig):
     """Shuffle, repeat and augment."""
     dtype: str = "float32"
     """Type of the images: float32, bfloat16 or float16."""
-    shuffle_buffer_size: int = 10000
+    shuffle_buffer_size: NonNegativeInt = 10000
     """Examples held ready for shuffling."""
-    cycle_length: int = 10
+    cycle_length: PositiveInt = 10
     """Files read at the same time."""
     is_multilabel: bool = False
     """An image may have any number of classes; labels are vectors of 0 and 1."""
@@ -26,13 +35,13 @@ class DataConfig(common.DataConfig):
     """Mirror half of the training images left to right."""
     aug_crop: bool | None = True
     """Crop at random in training and at the centre in evaluation; otherwise resize only."""
-    crop_area_range: tuple[float, float] | None = (0.08, 1.0)
+    crop_area_range: tuple[Fraction, Fraction] | None = (0.08, 1.0)
     """Smallest and largest random crop, as a share of the image, 0 to 1."""
     aug_type: common.Augmentation | None = None
     """AutoAugment or RandAugment; null for none."""
     three_augment: bool = False
     """Grey, solarise or blur, one of them per image (DeiT III, Touvron et al. 2022)."""
-    color_jitter: float = 0.0
+    color_jitter: Fraction = 0.0
     """Largest change of brightness, contrast and saturation, 0 to 1; 0 turns it off."""
     random_erasing: common.RandomErasing | None = None
     """Noise in a random rectangle; null for none."""
@@ -49,35 +58,35 @@ class DataConfig(common.DataConfig):
         common.DataDecoder(), "image_field_key and label_field_key say what to read"
     )
     aug_policy: str | None = hyperparams.inert(None, "superseded by aug_type")
-    randaug_magnitude: int | None = hyperparams.inert(10, "superseded by aug_type.randaug")
-    center_crop_fraction: float | None = 0.875
+    randaug_magnitude: NonNegativeInt | None = hyperparams.inert(
+        10, "superseded by aug_type.randaug"
+    )
+    center_crop_fraction: Annotated[float, gt(0), le(1)] | None = 0.875
     """Side of the evaluation crop as a share of the shorter image side, 0 to 1."""
     tf_resize_method: str = "bilinear"
     """Interpolation: bilinear, bicubic, area, nearest, lanczos3, lanczos5, gaussian or
     mitchellcubic."""
-    repeated_augment: int | None = None
+    repeated_augment: PositiveInt | None = None
     """Differently augmented copies of each image in a batch (Hoffer et al. 2019); null for one."""
 
     def check(self) -> Iterator[str]:
         yield from super().check()
-        yield from checks.fractions(self, "crop_area_range", "center_crop_fraction", "color_jitter")
         yield from checks.rising_range(self, "crop_area_range")
-        yield from checks.positive(self, "repeated_augment")
 
 
 @dataclasses.dataclass
 class ImageClassificationModel(hyperparams.Config):
     """Backbone, global pooling and a dense layer."""
 
-    num_classes: int = 0
+    num_classes: NonNegativeInt = 0
     """Classes, a background class included where the labels have one."""
-    input_size: list[int | None] = dataclasses.field(default_factory=list)
+    input_size: list[PositiveInt | None] = dataclasses.field(default_factory=list)
     """Height, width and channels of the images, in pixels."""
     backbone: backbones.Backbone = dataclasses.field(
         default_factory=lambda: backbones.Backbone(type="resnet")
     )
     """The feature extractor."""
-    dropout_rate: float = 0.0
+    dropout_rate: Fraction = 0.0
     """Share of the pooled features dropped in training, 0 to 1."""
     norm_activation: common.NormActivation = dataclasses.field(
         default_factory=lambda: common.NormActivation(use_sync_bn=False)
@@ -92,48 +101,38 @@ class ImageClassificationModel(hyperparams.Config):
 
     def check(self) -> Iterator[str]:
         yield from checks.length(self, 3, "input_size")
-        yield from checks.at_least(self, 0, "num_classes")
-        yield from checks.fractions(self, "dropout_rate")
 
 
 @dataclasses.dataclass
 class Losses(hyperparams.Config):
     """The training loss."""
 
-    loss_weight: float = 1.0
+    loss_weight: NonNegativeFloat = 1.0
     """Factor on the whole loss, weight decay aside."""
     one_hot: bool = True
     """Turn class numbers into one-hot vectors, so that they can be smoothed."""
-    label_smoothing: float = 0.0
+    label_smoothing: Fraction = 0.0
     """Share of the label spread over all classes, 0 to 1; needs one_hot."""
-    l2_weight_decay: float = 0.0
+    l2_weight_decay: NonNegativeFloat = 0.0
     """Factor on the sum of squared kernels, halved; 0 turns it off."""
     soft_labels: bool = False
     """Labels are class probabilities already, as mixup and CutMix make them."""
     use_binary_cross_entropy: bool = False
     """One sigmoid per class instead of a softmax."""
-    class_weights: list[float] | None = None
+    class_weights: list[NonNegativeFloat] | None = None
     """Factor on the loss of each class, for rare ones; null for 1."""
-
-    def check(self) -> Iterator[str]:
-        yield from checks.fractions(self, "label_smoothing")
-        yield from checks.at_least(self, 0, "l2_weight_decay")
 
 
 @dataclasses.dataclass
 class Evaluation(hyperparams.Config):
     """What is measured."""
 
-    top_k: int = 5
+    top_k: PositiveInt = 5
     """Also report how often the class is among this many best."""
-    precision_and_recall_thresholds: list[float] | None = None
+    precision_and_recall_thresholds: list[Fraction] | None = None
     """Score thresholds, 0 to 1, at which precision and recall are reported; null for none."""
     report_per_class_precision_and_recall: bool = False
     """Report both for each class too."""
-
-    def check(self) -> Iterator[str]:
-        yield from checks.positive(self, "top_k")
-        yield from checks.fractions(self, "precision_and_recall_thresholds")
 
 
 @dataclasses.dataclass
@@ -152,17 +151,19 @@ class ImageClassificationTask(cfg.TaskConfig):
     """The training loss."""
     evaluation: Evaluation = dataclasses.field(default_factory=Evaluation)
     """What is measured."""
-    train_input_partition_dims: list[int] | None = hyperparams.inert(
+    train_input_partition_dims: list[PositiveInt] | None = hyperparams.inert(
         [], "the engines split the batch, never an image, over devices"
     )
-    eval_input_partition_dims: list[int] | None = hyperparams.inert(
+    eval_input_partition_dims: list[PositiveInt] | None = hyperparams.inert(
         [], "the engines split the batch, never an image, over devices"
     )
     init_checkpoint: str | None = None  # type: ignore[assignment]
     """Checkpoint, or folder of checkpoints, that the first weights come from; null for none."""
     init_checkpoint_modules: str | list[str] = "all"
     """What to take from init_checkpoint: `all` or `backbone`."""
-    model_output_keys: list[int] | None = hyperparams.inert([], "the model has one output")
+    model_output_keys: list[NonNegativeInt] | None = hyperparams.inert(
+        [], "the model has one output"
+    )
     freeze_backbone: bool = False
     """Train the dense layer only."""
 

@@ -2,10 +2,21 @@
 
 import dataclasses
 from collections.abc import Iterator
+from typing import Annotated
 
 from hortus import hyperparams
+from hortus.hyperparams.bounds import (
+    Fraction,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    also,
+    ge,
+)
 from hortus.vision.configs import checks, common, decoders, detection
 from hortus.vision.configs.heads import DetectionHead, MaskHead, RPNHead
+from hortus.vision.configs.levels import Level
 
 __all__ = [
     "Anchor",
@@ -32,29 +43,25 @@ _MATCHED_ELSEWHERE = "rpn_match_threshold and model.roi_sampler say what matches
 class Parser(detection.Parser):
     """From a decoded image with its boxes and masks to a training example."""
 
-    match_threshold: float = hyperparams.inert(0.5, _MATCHED_ELSEWHERE)
-    unmatched_threshold: float = hyperparams.inert(0.5, _MATCHED_ELSEWHERE)
+    match_threshold: Fraction = hyperparams.inert(0.5, _MATCHED_ELSEWHERE)
+    unmatched_threshold: Fraction = hyperparams.inert(0.5, _MATCHED_ELSEWHERE)
     aug_rand_vflip: bool = False
     """Mirror half of the training images top to bottom."""
-    rpn_match_threshold: float = 0.7
+    rpn_match_threshold: Fraction = 0.7
     """Anchors that overlap an object by at least this IoU, 0 to 1, must propose it."""
-    rpn_unmatched_threshold: float = 0.3
+    rpn_unmatched_threshold: Fraction = 0.3
     """Anchors that overlap no object by this IoU, 0 to 1, are background; those between this and
     rpn_match_threshold do not count."""
-    rpn_batch_size_per_im: int = 256
+    rpn_batch_size_per_im: PositiveInt = 256
     """Anchors per image that enter the proposal loss."""
-    rpn_fg_fraction: float = 0.5
+    rpn_fg_fraction: Fraction = 0.5
     """Largest share of objects among them, 0 to 1."""
-    mask_crop_size: int = 112
+    mask_crop_size: PositiveInt = 112
     """Side of the stored object masks, in pixels."""
 
     def check(self) -> Iterator[str]:
         yield from super().check()
-        yield from checks.fractions(
-            self, "rpn_match_threshold", "rpn_unmatched_threshold", "rpn_fg_fraction"
-        )
         yield from checks.ordered(self, "rpn_unmatched_threshold", "rpn_match_threshold")
-        yield from checks.positive(self, "rpn_batch_size_per_im", "mask_crop_size")
 
 
 @dataclasses.dataclass
@@ -63,7 +70,7 @@ class DataConfig(detection.DataConfig):
 
     parser: Parser = dataclasses.field(default_factory=Parser)
     """Resizing, augmentation and matching."""
-    num_examples: int = -1
+    num_examples: Annotated[NonNegativeInt, also(-1)] = -1
     """Images in the set, where something has to know; -1 for unknown."""
 
 
@@ -71,9 +78,9 @@ class DataConfig(detection.DataConfig):
 class Anchor(detection.Anchor):
     """The boxes that proposals start from, at every pixel of every level."""
 
-    num_scales: int = 1
+    num_scales: PositiveInt = 1
     """Sizes per level, spread evenly over one octave."""
-    anchor_size: float = 8.0
+    anchor_size: PositiveFloat = 8.0
     """Side of the smallest square box, in strides of its level."""
 
 
@@ -81,36 +88,28 @@ class Anchor(detection.Anchor):
 class ROIGenerator(hyperparams.Config):
     """From scored anchors to proposals; the `test_` fields count outside of training."""
 
-    pre_nms_top_k: int = 2000
+    pre_nms_top_k: PositiveInt = 2000
     """Best anchors per level that enter NMS."""
-    pre_nms_score_threshold: float = 0.0
+    pre_nms_score_threshold: Fraction = 0.0
     """Anchors scored below, 0 to 1, do not enter NMS."""
-    pre_nms_min_size_threshold: float = 0.0
+    pre_nms_min_size_threshold: NonNegativeFloat = 0.0
     """Boxes with a shorter side, in pixels, do not enter NMS."""
-    nms_iou_threshold: float = 0.7
+    nms_iou_threshold: Fraction = 0.7
     """Boxes that overlap a better one by more than this IoU, 0 to 1, are dropped."""
-    num_proposals: int = 1000
+    num_proposals: PositiveInt = 1000
     """Most proposals per image."""
-    test_pre_nms_top_k: int = 1000
+    test_pre_nms_top_k: PositiveInt = 1000
     """Best anchors per level that enter NMS, at evaluation."""
-    test_pre_nms_score_threshold: float = 0.0
+    test_pre_nms_score_threshold: Fraction = 0.0
     """Anchors scored below, 0 to 1, do not enter NMS, at evaluation."""
-    test_pre_nms_min_size_threshold: float = 0.0
+    test_pre_nms_min_size_threshold: NonNegativeFloat = 0.0
     """Boxes with a shorter side, in pixels, do not enter NMS, at evaluation."""
-    test_nms_iou_threshold: float = 0.7
+    test_nms_iou_threshold: Fraction = 0.7
     """Boxes that overlap a better one by more than this IoU, 0 to 1, are dropped, at evaluation."""
-    test_num_proposals: int = 1000
+    test_num_proposals: PositiveInt = 1000
     """Most proposals per image, at evaluation."""
     use_batched_nms: bool = False
     """Run NMS on all images of a batch in one operation."""
-
-    def check(self) -> Iterator[str]:
-        for prefix in ("", "test_"):
-            counts = (f"{prefix}pre_nms_top_k", f"{prefix}num_proposals")
-            thresholds = (f"{prefix}pre_nms_score_threshold", f"{prefix}nms_iou_threshold")
-            yield from checks.positive(self, *counts)
-            yield from checks.fractions(self, *thresholds)
-            yield from checks.at_least(self, 0, f"{prefix}pre_nms_min_size_threshold")
 
 
 @dataclasses.dataclass
@@ -119,30 +118,21 @@ class ROISampler(hyperparams.Config):
 
     mix_gt_boxes: bool = True
     """Add the true boxes to the proposals."""
-    num_sampled_rois: int = 512
+    num_sampled_rois: PositiveInt = 512
     """Proposals per image."""
-    foreground_fraction: float = 0.25
+    foreground_fraction: Fraction = 0.25
     """Largest share of objects among them, 0 to 1."""
-    foreground_iou_threshold: float = 0.5
+    foreground_iou_threshold: Fraction = 0.5
     """Proposals that overlap an object by at least this IoU, 0 to 1, are that object."""
-    background_iou_high_threshold: float = 0.5
+    background_iou_high_threshold: Fraction = 0.5
     """Proposals that overlap no object by this IoU, 0 to 1, are background."""
-    background_iou_low_threshold: float = 0.0
+    background_iou_low_threshold: Fraction = 0.0
     """Proposals that overlap every object by less than this IoU, 0 to 1, do not count."""
-    cascade_iou_thresholds: list[float] | None = None
+    cascade_iou_thresholds: list[Fraction] | None = None
     """Foreground IoU, 0 to 1, of each further stage of a cascade, such as [0.6, 0.7] (Cai and
     Vasconcelos 2017); null for a single stage."""
 
     def check(self) -> Iterator[str]:
-        yield from checks.positive(self, "num_sampled_rois")
-        yield from checks.fractions(
-            self,
-            "foreground_fraction",
-            "foreground_iou_threshold",
-            "background_iou_high_threshold",
-            "background_iou_low_threshold",
-            "cascade_iou_thresholds",
-        )
         yield from checks.ordered(
             self, "background_iou_low_threshold", "background_iou_high_threshold"
         )
@@ -152,14 +142,10 @@ class ROISampler(hyperparams.Config):
 class ROIAligner(hyperparams.Config):
     """Cuts a proposal's features out of the level that fits its size."""
 
-    crop_size: int = 7
+    crop_size: PositiveInt = 7
     """Side of the cut-out, in feature pixels."""
-    sample_offset: float = 0.5
+    sample_offset: Fraction = 0.5
     """Place of a sample in its cell, 0 to 1; 0.5 is the middle."""
-
-    def check(self) -> Iterator[str]:
-        yield from checks.positive(self, "crop_size")
-        yield from checks.fractions(self, "sample_offset")
 
 
 @dataclasses.dataclass
@@ -174,18 +160,15 @@ class DetectionGenerator(detection.DetectionGenerator):
 class MaskSampler(hyperparams.Config):
     """Which proposals the mask head learns from."""
 
-    num_sampled_masks: int = 128
+    num_sampled_masks: PositiveInt = 128
     """Proposals per image."""
-
-    def check(self) -> Iterator[str]:
-        yield from checks.positive(self, "num_sampled_masks")
 
 
 @dataclasses.dataclass
 class MaskROIAligner(ROIAligner):
     """Cuts a detection's features out for its mask."""
 
-    crop_size: int = 14
+    crop_size: PositiveInt = 14
     """Side of the cut-out, in feature pixels."""
 
 
@@ -193,15 +176,15 @@ class MaskROIAligner(ROIAligner):
 class MaskRCNN(detection.DetectionModel):
     """Faster R-CNN (Ren et al. 2015), with masks (He et al. 2017), optionally as a cascade."""
 
-    min_level: int = 2
+    min_level: Level = 2
     """Finest feature level that is searched: 1 pixel per 2^min_level of the input."""
-    max_level: int = 6
+    max_level: Level = 6
     """Coarsest feature level that is searched."""
     anchor: Anchor = dataclasses.field(default_factory=Anchor)
     """The boxes that proposals start from."""
     include_mask: bool = True
     """Predict masks; without, it is Faster R-CNN."""
-    outer_boxes_scale: float = 1.0
+    outer_boxes_scale: Annotated[float, ge(1)] = 1.0
     """Masks cover the box enlarged by this factor; 1 or more."""
     decoder: decoders.Decoder = dataclasses.field(
         default_factory=lambda: decoders.Decoder(type="fpn")
@@ -232,7 +215,6 @@ class MaskRCNN(detection.DetectionModel):
 
     def check(self) -> Iterator[str]:
         yield from super().check()
-        yield from checks.at_least(self, 1, "outer_boxes_scale")
         if self.include_mask:
             for name in ("mask_head", "mask_sampler", "mask_roi_aligner"):
                 if getattr(self, name) is None:
@@ -243,38 +225,30 @@ class MaskRCNN(detection.DetectionModel):
 class Losses(hyperparams.Config):
     """The training loss."""
 
-    loss_weight: float = 1.0
+    loss_weight: NonNegativeFloat = 1.0
     """Factor on the whole loss, weight decay aside."""
-    rpn_huber_loss_delta: float = 1 / 9
+    rpn_huber_loss_delta: PositiveFloat = 1 / 9
     """Proposal box error above which the loss grows linearly, in box coder units."""
-    frcnn_huber_loss_delta: float = 1.0
+    frcnn_huber_loss_delta: PositiveFloat = 1.0
     """Second stage box error above which the loss grows linearly, in box coder units."""
     frcnn_class_use_binary_cross_entropy: bool = False
     """One sigmoid per class instead of a softmax in the second stage."""
-    frcnn_class_loss_top_k_percent: float = 1.0
+    frcnn_class_loss_top_k_percent: Fraction = 1.0
     """Share of the hardest proposals that the class loss counts, 0 to 1."""
-    l2_weight_decay: float = 0.0
+    l2_weight_decay: NonNegativeFloat = 0.0
     """Factor on the sum of squared kernels, halved; 0 turns it off."""
-    rpn_score_weight: float = 1.0
+    rpn_score_weight: NonNegativeFloat = 1.0
     """Factor on the objectness loss of the proposals."""
-    rpn_box_weight: float = 1.0
+    rpn_box_weight: NonNegativeFloat = 1.0
     """Factor on the box loss of the proposals."""
-    frcnn_class_weight: float = 1.0
+    frcnn_class_weight: NonNegativeFloat = 1.0
     """Factor on the class loss of the second stage."""
-    frcnn_box_weight: float = 1.0
+    frcnn_box_weight: NonNegativeFloat = 1.0
     """Factor on the box loss of the second stage."""
-    mask_weight: float = 1.0
+    mask_weight: NonNegativeFloat = 1.0
     """Factor on the mask loss."""
-    class_weights: list[float] | None = None
+    class_weights: list[NonNegativeFloat] | None = None
     """Factor on the class loss per class, background first; null for 1."""
-
-    def check(self) -> Iterator[str]:
-        yield from checks.positive(self, "rpn_huber_loss_delta", "frcnn_huber_loss_delta")
-        yield from checks.fractions(self, "frcnn_class_loss_top_k_percent")
-        weights = ("rpn_score_weight", "rpn_box_weight", "frcnn_class_weight", "frcnn_box_weight")
-        yield from checks.at_least(
-            self, 0, *weights, "mask_weight", "class_weights", "l2_weight_decay"
-        )
 
 
 @dataclasses.dataclass
@@ -291,7 +265,7 @@ class MaskRCNNTask(detection.DetectionTask):
     """What it is measured on."""
     losses: Losses = dataclasses.field(default_factory=Losses)
     """The training loss."""
-    allowed_mask_class_ids: list[int] | None = None
+    allowed_mask_class_ids: list[NonNegativeInt] | None = None
     """Classes whose masks count in the loss, where only some have them; null for all."""
     use_approx_instance_metrics: bool = False
     """Also measure a fast approximation of average precision on the device."""

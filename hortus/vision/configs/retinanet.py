@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Iterator
 
 from hortus import hyperparams
+from hortus.hyperparams.bounds import Fraction, NonNegativeFloat, PositiveFloat, PositiveInt
 from hortus.vision.configs import checks, common, decoders, detection
 from hortus.vision.configs.common import (  # part of this module's interface
     DataDecoder,
@@ -34,9 +35,9 @@ __all__ = [
 class Parser(detection.Parser):
     """From a decoded image with its boxes to a training example."""
 
-    match_threshold: float = 0.5
+    match_threshold: Fraction = 0.5
     """Anchors that overlap an object by at least this IoU, 0 to 1, must find it."""
-    unmatched_threshold: float = 0.5
+    unmatched_threshold: Fraction = 0.5
     """Anchors that overlap no object by this IoU, 0 to 1, are background; those between this and
     match_threshold do not count."""
     aug_rand_jpeg: common.RandJpegQuality | None = None
@@ -45,7 +46,6 @@ class Parser(detection.Parser):
 
     def check(self) -> Iterator[str]:
         yield from super().check()
-        yield from checks.fractions(self, "match_threshold", "unmatched_threshold")
         yield from checks.ordered(self, "unmatched_threshold", "match_threshold")
 
 
@@ -61,25 +61,18 @@ class DataConfig(detection.DataConfig):
 class Losses(hyperparams.Config):
     """The training loss."""
 
-    loss_weight: float = 1.0
+    loss_weight: NonNegativeFloat = 1.0
     """Factor on the whole loss, weight decay aside."""
-    focal_loss_alpha: float = 0.25
+    focal_loss_alpha: Fraction = 0.25
     """Weight of objects against background in the focal loss, 0 to 1."""
-    focal_loss_gamma: float = 1.5
+    focal_loss_gamma: NonNegativeFloat = 1.5
     """How much the focal loss turns away from easy examples; 0 is cross entropy."""
-    huber_loss_delta: float = 0.1
+    huber_loss_delta: PositiveFloat = 0.1
     """Box error above which the loss grows linearly, in box coder units."""
-    box_loss_weight: float = 50.0
+    box_loss_weight: NonNegativeFloat = 50.0
     """Factor on the box loss, relative to the class loss."""
-    l2_weight_decay: float = 0.0
+    l2_weight_decay: NonNegativeFloat = 0.0
     """Factor on the sum of squared kernels, halved; 0 turns it off."""
-
-    def check(self) -> Iterator[str]:
-        yield from checks.fractions(self, "focal_loss_alpha")
-        yield from checks.positive(self, "huber_loss_delta")
-        yield from checks.at_least(
-            self, 0, "focal_loss_gamma", "box_loss_weight", "l2_weight_decay"
-        )
 
 
 @dataclasses.dataclass
@@ -96,13 +89,12 @@ class DetectionGenerator(detection.DetectionGenerator):
     """Return all decoded boxes beside the detections."""
     use_class_agnostic_nms: bool | None = False
     """A box suppresses overlapping ones of all classes, not only of its own."""
-    box_coder_weights: list[float] | None = None
+    box_coder_weights: list[PositiveFloat] | None = None
     """Scales of the box coder for y, x, height and width, such as [10, 10, 5, 5]; null for 1."""
 
     def check(self) -> Iterator[str]:
         yield from super().check()
         yield from checks.length(self, 4, "box_coder_weights")
-        yield from checks.positive(self, "box_coder_weights")
 
 
 @dataclasses.dataclass
@@ -153,11 +145,7 @@ class RetinaNetTask(detection.DetectionTask):
     """The training loss."""
     export_config: ExportConfig = dataclasses.field(default_factory=ExportConfig)
     """What an exported model returns."""
-    max_num_eval_detections: int = 100
+    max_num_eval_detections: PositiveInt = 100
     """Most detections per image that COCO metrics count."""
     use_approx_instance_metrics: bool = False
     """Also measure a fast approximation of average precision on the device."""
-
-    def check(self) -> Iterator[str]:
-        yield from super().check()
-        yield from checks.positive(self, "max_num_eval_detections")

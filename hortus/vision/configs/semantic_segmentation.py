@@ -2,11 +2,24 @@
 
 import dataclasses
 from collections.abc import Iterator, Sequence
+from typing import Annotated
 
 from hortus import hyperparams
 from hortus.core import config_definitions as cfg
+from hortus.hyperparams.bounds import (
+    AnyInt,
+    FiniteFloat,
+    Fraction,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    gt,
+    le,
+)
 from hortus.vision.configs import backbones, checks, common, decoders
 from hortus.vision.configs.heads import MaskScoringHead, SegmentationHead
+from hortus.vision.configs.levels import Level
 
 __all__ = [
     "DataConfig",
@@ -30,19 +43,18 @@ class DenseFeatureConfig(hyperparams.Config):
 
     feature_name: str = "image/encoded"
     """Record field with the encoded image."""
-    num_channels: int = 3
+    num_channels: PositiveInt = 3
     """Channels of the image."""
-    mean: list[float] = dataclasses.field(
+    mean: list[FiniteFloat] = dataclasses.field(
         default_factory=lambda: [0.485 * 255, 0.456 * 255, 0.406 * 255]
     )
     """Mean of each channel, 0 to 255."""
-    stddev: list[float] = dataclasses.field(
+    stddev: list[PositiveFloat] = dataclasses.field(
         default_factory=lambda: [0.229 * 255, 0.224 * 255, 0.225 * 255]
     )
     """Standard deviation of each channel, 0 to 255."""
 
     def check(self) -> Iterator[str]:
-        yield from checks.positive(self, "num_channels", "stddev")
         for name in ("mean", "stddev"):
             if len(getattr(self, name)) != self.num_channels:
                 yield f"{name} must have num_channels ({self.num_channels}) items"
@@ -54,9 +66,9 @@ class DataConfig(common.DataConfig):
 
     image_feature: DenseFeatureConfig = dataclasses.field(default_factory=DenseFeatureConfig)
     """The image itself."""
-    output_size: list[int] = dataclasses.field(default_factory=list)
+    output_size: list[PositiveInt] = dataclasses.field(default_factory=list)
     """Height and width that images are resized to, in pixels; empty for the model's input size."""
-    crop_size: list[int] = dataclasses.field(default_factory=list)
+    crop_size: list[PositiveInt] = dataclasses.field(default_factory=list)
     """Height and width of the crop out of the resized image, in pixels; empty for none."""
     input_path: str | Sequence[str] | hyperparams.Config | None = None  # type: ignore[assignment]
     """Files to read: a pattern, several patterns, or a mapping of named ones for a weighted mix;
@@ -73,17 +85,17 @@ class DataConfig(common.DataConfig):
     """Shuffle, repeat and augment."""
     dtype: str = "float32"
     """Type of the images: float32, bfloat16 or float16."""
-    shuffle_buffer_size: int = 1000
+    shuffle_buffer_size: NonNegativeInt = 1000
     """Examples held ready for shuffling."""
-    cycle_length: int = 10
+    cycle_length: PositiveInt = 10
     """Files read at the same time."""
     resize_eval_groundtruth: bool = True
     """Measure at output_size; otherwise at the size of each image's own labels."""
-    groundtruth_padded_size: list[int] = dataclasses.field(default_factory=list)
+    groundtruth_padded_size: list[PositiveInt] = dataclasses.field(default_factory=list)
     """Height and width, in pixels, that labels are padded to when they are not resized."""
-    aug_scale_min: float = 1.0
+    aug_scale_min: PositiveFloat = 1.0
     """Smallest random scale of a training image, relative to output_size."""
-    aug_scale_max: float = 1.0
+    aug_scale_max: PositiveFloat = 1.0
     """Largest random scale of a training image, relative to output_size."""
     aug_rand_hflip: bool = True
     """Mirror half of the training images left to right."""
@@ -92,7 +104,7 @@ class DataConfig(common.DataConfig):
     aug_policy: str | None = None
     """AutoAugment policy that changes colours only, such as panoptic_deeplab_policy; null for
     none."""
-    color_jitter: float = 0.0
+    color_jitter: Fraction = 0.0
     """Largest change of brightness, contrast and saturation in training, 0 to 1; 0 turns it off."""
     decoder: common.DataDecoder | None = hyperparams.inert(
         common.DataDecoder(), "image_feature and additional_dense_features say what to read"
@@ -106,9 +118,7 @@ class DataConfig(common.DataConfig):
         yield from super().check()
         sizes = ("output_size", "crop_size", "groundtruth_padded_size")
         yield from checks.length(self, 2, *sizes)
-        yield from checks.positive(self, *sizes, "aug_scale_min")
         yield from checks.ordered(self, "aug_scale_min", "aug_scale_max")
-        yield from checks.fractions(self, "color_jitter")
         if self.file_type == "coco_panoptic" and not self.annotation_file:
             yield "annotation_file must name COCO's JSON file when file_type is coco_panoptic"
         if not (self.is_training or self.resize_eval_groundtruth or self.groundtruth_padded_size):
@@ -119,13 +129,13 @@ class DataConfig(common.DataConfig):
 class SemanticSegmentationModel(hyperparams.Config):
     """Backbone, decoder and a head that classifies pixels."""
 
-    num_classes: int = 0
+    num_classes: NonNegativeInt = 0
     """Classes, a background class included where the labels have one."""
-    input_size: list[int | None] = dataclasses.field(default_factory=list)
+    input_size: list[PositiveInt | None] = dataclasses.field(default_factory=list)
     """Height, width and channels of the images, in pixels; null for any height or width."""
-    min_level: int = 3
+    min_level: Level = 3
     """Finest level of a pyramid decoder: 1 pixel per 2^min_level of the input."""
-    max_level: int = 6
+    max_level: Level = 6
     """Coarsest level of a pyramid decoder."""
     head: SegmentationHead = dataclasses.field(default_factory=SegmentationHead)
     """Class of every pixel."""
@@ -146,7 +156,6 @@ class SemanticSegmentationModel(hyperparams.Config):
 
     def check(self) -> Iterator[str]:
         yield from checks.length(self, 3, "input_size")
-        yield from checks.at_least(self, 0, "num_classes", "min_level")
         yield from checks.ordered(self, "min_level", "max_level")
         yield from self._level_problems()
 
@@ -164,33 +173,26 @@ class SemanticSegmentationModel(hyperparams.Config):
 class Losses(hyperparams.Config):
     """The training loss."""
 
-    loss_weight: float = 1.0
+    loss_weight: NonNegativeFloat = 1.0
     """Factor on the whole loss, weight decay aside."""
-    label_smoothing: float = 0.0
+    label_smoothing: Fraction = 0.0
     """Share of the label spread over all classes, 0 to 1."""
-    ignore_label: int = 255
+    ignore_label: AnyInt = 255
     """Label of pixels that count in neither loss nor metrics."""
     gt_is_matting_map: bool = False
     """Labels are opacities, 0 to 255, of one foreground class instead of class numbers."""
-    class_weights: list[float] = dataclasses.field(default_factory=list)
+    class_weights: list[NonNegativeFloat] = dataclasses.field(default_factory=list)
     """Factor on the loss per class; empty for 1."""
-    l2_weight_decay: float = 0.0
+    l2_weight_decay: NonNegativeFloat = 0.0
     """Factor on the sum of squared kernels, halved; 0 turns it off."""
     use_groundtruth_dimension: bool = True
     """Enlarge the logits to the labels' size; otherwise shrink the labels."""
     use_binary_cross_entropy: bool = False
     """One sigmoid per class instead of a softmax."""
-    top_k_percent_pixels: float = 1.0
+    top_k_percent_pixels: Annotated[float, gt(0), le(1)] = 1.0
     """Share of the hardest pixels that count, 0 to 1."""
-    mask_scoring_weight: float = 1.0
+    mask_scoring_weight: NonNegativeFloat = 1.0
     """Factor on the loss of the mask scoring head."""
-
-    def check(self) -> Iterator[str]:
-        yield from checks.fractions(self, "label_smoothing", "top_k_percent_pixels")
-        yield from checks.positive(self, "top_k_percent_pixels")
-        yield from checks.at_least(
-            self, 0, "class_weights", "l2_weight_decay", "mask_scoring_weight"
-        )
 
 
 @dataclasses.dataclass
@@ -227,10 +229,10 @@ class SemanticSegmentationTask(cfg.TaskConfig):
     """The training loss."""
     evaluation: Evaluation = dataclasses.field(default_factory=Evaluation)
     """What is measured."""
-    train_input_partition_dims: list[int] = hyperparams.inert(
+    train_input_partition_dims: list[PositiveInt] = hyperparams.inert(
         [], "the engines split the batch, never an image, over devices"
     )
-    eval_input_partition_dims: list[int] = hyperparams.inert(
+    eval_input_partition_dims: list[PositiveInt] = hyperparams.inert(
         [], "the engines split the batch, never an image, over devices"
     )
     init_checkpoint: str | None = None  # type: ignore[assignment]

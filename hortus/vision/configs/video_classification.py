@@ -2,9 +2,18 @@
 
 import dataclasses
 from collections.abc import Iterator
+from typing import Annotated
 
 from hortus import hyperparams
 from hortus.core import config_definitions as cfg
+from hortus.hyperparams.bounds import (
+    Fraction,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    also,
+)
 from hortus.vision.configs import backbones_3d, checks, common
 
 
@@ -22,21 +31,21 @@ class DataConfig(common.DataConfig):
     """Name of the split, for logs and reports; input_path or tfds_split choose the data."""
     variant_name: str | None = None
     """Variant of the data set, for logs and reports."""
-    feature_shape: tuple[int, ...] = (64, 224, 224, 3)
+    feature_shape: tuple[PositiveInt, ...] = (64, 224, 224, 3)
     """Frames, height, width and channels of a clip."""
-    temporal_stride: int = 1
+    temporal_stride: PositiveInt = 1
     """Take every n-th frame."""
-    random_stride_range: int = 0
+    random_stride_range: NonNegativeInt = 0
     """Change temporal_stride in training by up to this many frames, either way."""
-    num_test_clips: int = 1
+    num_test_clips: PositiveInt = 1
     """Clips per video at evaluation, spread evenly; their scores are averaged."""
-    num_test_crops: int = 1
+    num_test_crops: PositiveInt = 1
     """Crops per clip at evaluation, 1 or 3; their scores are averaged."""
-    num_classes: int = -1
+    num_classes: Annotated[NonNegativeInt, also(-1)] = -1
     """Classes; the model's output has this width."""
-    num_examples: int = -1
+    num_examples: Annotated[NonNegativeInt, also(-1)] = -1
     """Clips in the split, where something has to know; -1 for unknown."""
-    global_batch_size: int = 128
+    global_batch_size: NonNegativeInt = 128
     """Examples per step over all replicas together."""
     data_format: str = hyperparams.inert("channels_last", "clips are channels_last on every engine")
     dtype: str = "float32"
@@ -45,7 +54,7 @@ class DataConfig(common.DataConfig):
     """Type of the labels."""
     one_hot: bool = True
     """Turn class numbers into one-hot vectors; losses.one_hot must say the same."""
-    shuffle_buffer_size: int = 64
+    shuffle_buffer_size: NonNegativeInt = 64
     """Examples held ready for shuffling."""
     cache: bool = False
     """Whether decoded examples stay in memory after the first pass. The set has to fit."""
@@ -53,11 +62,11 @@ class DataConfig(common.DataConfig):
     """File pattern of the records, or a mapping of named ones for a weighted mix."""
     is_training: bool = True
     """Shuffle, repeat and augment."""
-    cycle_length: int = 10
+    cycle_length: PositiveInt = 10
     """Files read at the same time."""
     drop_remainder: bool = True
     """Whether a last batch that is not full is left out."""
-    min_image_size: int = 256
+    min_image_size: PositiveInt = 256
     """Shorter side that frames are resized to before the crop, in pixels."""
     zero_centering_image: bool = False
     """Scale pixels to -1 to 1 instead of 0 to 1."""
@@ -67,15 +76,15 @@ class DataConfig(common.DataConfig):
     """Also read the sound."""
     audio_feature: str = ""
     """Record field with the sound."""
-    audio_feature_shape: tuple[int, ...] = (-1,)
+    audio_feature_shape: tuple[Annotated[PositiveInt, also(-1)], ...] = (-1,)
     """Shape of the sound."""
-    aug_min_aspect_ratio: float = 0.5
+    aug_min_aspect_ratio: PositiveFloat = 0.5
     """Smallest width / height of a random crop."""
-    aug_max_aspect_ratio: float = 2.0
+    aug_max_aspect_ratio: PositiveFloat = 2.0
     """Largest width / height of a random crop."""
-    aug_min_area_ratio: float = 0.49
+    aug_min_area_ratio: Fraction = 0.49
     """Smallest random crop, as a share of the frame, 0 to 1."""
-    aug_max_area_ratio: float = 1.0
+    aug_max_area_ratio: Fraction = 1.0
     """Largest random crop, as a share of the frame, 0 to 1."""
     aug_random_rotation: bool = False
     """Turn training clips by a random multiple of 90 degrees."""
@@ -93,16 +102,7 @@ class DataConfig(common.DataConfig):
     def check(self) -> Iterator[str]:
         yield from super().check()
         yield from checks.length(self, 4, "feature_shape")
-        yield from checks.positive(
-            self,
-            "feature_shape",
-            "temporal_stride",
-            "num_test_clips",
-            "num_test_crops",
-            "aug_min_aspect_ratio",
-        )
         yield from checks.ordered(self, "aug_min_aspect_ratio", "aug_max_aspect_ratio")
-        yield from checks.fractions(self, "aug_min_area_ratio", "aug_max_area_ratio")
         yield from checks.ordered(self, "aug_min_area_ratio", "aug_max_area_ratio")
         if self.output_audio and not self.audio_feature:
             yield "audio_feature must be set when output_audio is true"
@@ -122,15 +122,12 @@ class VideoClassificationModel(hyperparams.Config):
         default_factory=lambda: common.NormActivation(use_sync_bn=False)
     )
     """Batch normalisation and activation."""
-    dropout_rate: float = 0.2
+    dropout_rate: Fraction = 0.2
     """Share of the pooled features dropped in training, 0 to 1."""
     aggregate_endpoints: bool = False
     """Pool the features of all levels and join them, instead of the last one's only."""
     require_endpoints: tuple[str, ...] | None = None
     """Levels to join, with aggregate_endpoints; null for all."""
-
-    def check(self) -> Iterator[str]:
-        yield from checks.fractions(self, "dropout_rate")
 
 
 @dataclasses.dataclass
@@ -139,14 +136,10 @@ class Losses(hyperparams.Config):
 
     one_hot: bool = True
     """Labels are one-hot vectors; train_data.one_hot must say the same."""
-    label_smoothing: float = 0.0
+    label_smoothing: Fraction = 0.0
     """Share of the label spread over all classes, 0 to 1; needs one_hot."""
-    l2_weight_decay: float = 0.0
+    l2_weight_decay: NonNegativeFloat = 0.0
     """Factor on the sum of squared kernels, halved; 0 turns it off."""
-
-    def check(self) -> Iterator[str]:
-        yield from checks.fractions(self, "label_smoothing")
-        yield from checks.at_least(self, 0, "l2_weight_decay")
 
 
 @dataclasses.dataclass
@@ -181,10 +174,10 @@ class VideoClassificationTask(cfg.TaskConfig):
     """What to take from init_checkpoint: `all` or `backbone`."""
     freeze_backbone: bool = False
     """Train the dense layer only."""
-    train_input_partition_dims: tuple[int, ...] | None = hyperparams.inert(
+    train_input_partition_dims: tuple[PositiveInt, ...] | None = hyperparams.inert(
         None, "the engines split the batch, never a clip, over devices"
     )
-    eval_input_partition_dims: tuple[int, ...] | None = hyperparams.inert(
+    eval_input_partition_dims: tuple[PositiveInt, ...] | None = hyperparams.inert(
         None, "the engines split the batch, never a clip, over devices"
     )
 
