@@ -53,6 +53,7 @@ OURS = {
         "hortus.core.config_definitions",
         "hortus.core.run_folder",  # the names of classes are kept in the folder of the run
         "hortus.vision.configs",
+        "hortus.vision.ops.segmentations",  # NumPy; evaluation reads the same files by it
     ),
     "hortus.vision.losses": ("hortus.vision.ops", "hortus.engine.kernels"),
     "hortus.vision.evaluation": ("hortus.vision.ops",),
@@ -118,6 +119,7 @@ THIRD_PARTY = {
     "hortus.core.user_modules": (),
     "hortus.vision": (),
     "hortus.vision.ops": NUMERIC,
+    "hortus.vision.ops.segmentations": (*NUMERIC, "faster_coco_eval"),
     "hortus.vision.visualization": (*NUMERIC, "PIL"),
     "hortus.vision.configs": (),
     "hortus.vision.experiments": (),

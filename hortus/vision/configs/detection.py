@@ -24,6 +24,8 @@ class Parser(hyperparams.Config):
     """Channels of the images: 1 for grey, 3 for colour."""
     aug_rand_hflip: bool = False
     """Mirror half of the training images left to right."""
+    aug_rand_vflip: bool = False
+    """Mirror half of the training images top to bottom."""
     aug_scale_min: PositiveFloat = 1.0
     """Smallest random scale of a training image, relative to the model's input size."""
     aug_scale_max: PositiveFloat = 1.0
@@ -55,7 +57,9 @@ class DataConfig(common.DataConfig):
     start from. Empty looks in `images` beside the file, beside the file itself, and where COCO has
     them (`../train2017` for `annotations/instances_train2017.json`). With `file_type: voc`,
     input_path is the folder of Annotations and JPEGImages, or a list of its images, such as
-    `VOC2012/ImageSets/Main/train.txt`; image_dir replaces JPEGImages."""
+    `VOC2012/ImageSets/Main/train.txt`; image_dir replaces JPEGImages. With `file_type:
+    instance_masks`, input_path is the folder of PNG files whose pixels are the numbers of objects;
+    empty takes the images of the same names in `images` instead of `masks` (or `instances`)."""
     is_training: bool = False
     """Shuffle, repeat and augment."""
     dtype: str = "bfloat16"
@@ -127,6 +131,11 @@ class DetectionModel(hyperparams.Config):
         default_factory=lambda: backbones.Backbone(type="resnet")
     )
     """The feature extractor."""
+
+    @property
+    def learns_masks(self) -> bool:
+        """Whether the data has to tell the pixels of each object, beside its box."""
+        return False
 
     def check(self) -> Iterator[str]:
         yield from checks.length(self, 3, "input_size")

@@ -38,6 +38,8 @@ EXTRA_FIELDS = {
     "weights": "video data can be mixed like all other data",
     "image_dir": "COCO and VOC files are read directly, and their images may be elsewhere",
     "skip_difficult_during_training": "Pascal VOC marks some objects as difficult",
+    "aug_rand_vflip": "all detectors can mirror images top to bottom",
+    "max_mask_bytes": "exact masks of validation images are kept run-length encoded",
     "use_approx_instance_metrics": "all detectors can measure on the device",
     "mask_path": "folders of images and masks are read directly",
     "annotation_file": "COCO's panoptic files are read directly",

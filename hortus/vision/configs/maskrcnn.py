@@ -45,8 +45,6 @@ class Parser(detection.Parser):
 
     match_threshold: Fraction = hyperparams.inert(0.5, _MATCHED_ELSEWHERE)
     unmatched_threshold: Fraction = hyperparams.inert(0.5, _MATCHED_ELSEWHERE)
-    aug_rand_vflip: bool = False
-    """Mirror half of the training images top to bottom."""
     rpn_match_threshold: Fraction = 0.7
     """Anchors that overlap an object by at least this IoU, 0 to 1, must propose it."""
     rpn_unmatched_threshold: Fraction = 0.3
@@ -57,7 +55,10 @@ class Parser(detection.Parser):
     rpn_fg_fraction: Fraction = 0.5
     """Largest share of objects among them, 0 to 1."""
     mask_crop_size: PositiveInt = 112
-    """Side of the stored object masks, in pixels."""
+    """Side of the object masks in a batch, in samples: each covers the box of its object."""
+    max_mask_bytes: PositiveInt = 65536
+    """Most bytes that the exact masks of one validation image may take, run-length encoded, where
+    the data is records or TensorFlow Datasets. Files of annotations are looked through instead."""
 
     def check(self) -> Iterator[str]:
         yield from super().check()
@@ -212,6 +213,10 @@ class MaskRCNN(detection.DetectionModel):
         default_factory=lambda: common.NormActivation(norm_momentum=0.997, norm_epsilon=0.0001)
     )
     """Batch normalisation and activation."""
+
+    @property
+    def learns_masks(self) -> bool:
+        return self.include_mask
 
     def check(self) -> Iterator[str]:
         yield from super().check()

@@ -22,6 +22,9 @@ class ImageAugmentation(abc.ABC):
       translate_const: longest shift, in pixels, at level 10.
     """
 
+    operation_names: tuple[str, ...] = ()
+    """All operations that may be applied."""
+
     def __init__(self, cutout_const: float, translate_const: float):
         self.cutout_const = float(cutout_const)
         self.translate_const = float(translate_const)
@@ -43,6 +46,27 @@ class ImageAugmentation(abc.ABC):
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Like `distort`, for an image with boxes [n, 4], as shares of its height and width."""
         return self._distort(image, bboxes, seed)
+
+    def distort_with_window(
+        self, image: tf.Tensor, bboxes: tf.Tensor, seed: Seed = None
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """Like `distort_with_boxes`, and tells which part of the image is left, for its masks.
+
+        Returns:
+          The image, the boxes and the window [4] that the new image shows, as shares of the old
+          one: here all of it.
+
+        Raises:
+          ValueError: an operation moves pixels in ways that masks do not follow.
+        """
+        moving = [name for name in self.operation_names if name in operations.MOVING]
+        if moving:
+            raise ValueError(
+                f"masks cannot follow the operations {', '.join(moving)} of {type(self).__name__}: "
+                "name them in exclude_ops, or take aug_type ssd_random_crop or none"
+            )
+        image, bboxes = self._distort(image, bboxes, seed)
+        return image, bboxes, tf.constant([0.0, 0.0, 1.0, 1.0])
 
     # There is nothing for AutoGraph to convert, and looking for it takes five times as long as
     # tracing.

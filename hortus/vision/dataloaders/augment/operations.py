@@ -102,6 +102,10 @@ BOX_OPERATIONS: dict[str, BoxOperation] = {
     ),
 }
 
+_PLAIN = {name.removesuffix("_BBox") for name in BOX_OPERATIONS}
+MOVING = frozenset({*BOX_OPERATIONS, *(name for name in IMAGE_OPERATIONS if name in _PLAIN)})
+"""Operations after which a pixel shows another place than before."""
+
 # They decide themselves, box by box, whether to do anything.
 DECIDE_THEMSELVES = frozenset({"TranslateY_Only_BBoxes"})
 

@@ -42,20 +42,28 @@ class SSDRandomCrop:
           bboxes: [n, 4], as shares of the image's height and width.
           seed: two integers that determine the result; None draws new ones.
         """
+        cropped, new_boxes, _ = self.distort_with_window(image, bboxes, seed)
+        return cropped, new_boxes
+
+    @tf.autograph.experimental.do_not_convert
+    def distort_with_window(
+        self, image: tf.Tensor, bboxes: tf.Tensor, seed: Seed = None
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """Like `distort_with_boxes`; also returns the crop [4], as shares of the image size."""
         rng = Rng(seed)
         kind = rng.integer(0, len(self.params))
         apply = rng.chance(tf.constant([param.prob_to_apply for param in self.params])[kind])
-        cropped, new_boxes = tf.cond(
+        cropped, new_boxes, window = tf.cond(
             apply & (tf.shape(bboxes)[0] > 0),
             lambda: self._crop(image, bboxes, kind, rng),
-            lambda: (image, bboxes),
+            lambda: (image, bboxes, tf.constant([0.0, 0.0, 1.0, 1.0])),
         )
         cropped.set_shape([None, None, image.shape[-1]])
-        return cropped, tf.ensure_shape(new_boxes, bboxes.shape)
+        return cropped, tf.ensure_shape(new_boxes, bboxes.shape), window
 
     def _crop(
         self, image: tf.Tensor, bboxes: tf.Tensor, kind: tf.Tensor, rng: Rng
-    ) -> tuple[tf.Tensor, tf.Tensor]:
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         covered = tf.constant([param.min_object_covered for param in self.params])[kind]
         overlap = tf.constant([param.min_box_overlap for param in self.params])[kind]
         begin, extent, window = tf.image.stateless_sample_distorted_bounding_box(
@@ -67,7 +75,7 @@ class SSDRandomCrop:
             area_range=self.area_range,
         )
         cropped = tf.slice(image, begin, tf.concat([extent[:2], [-1]], axis=0))
-        return cropped, crop_boxes(bboxes, window[0, 0], overlap)
+        return cropped, crop_boxes(bboxes, window[0, 0], overlap), window[0, 0]
 
 
 def crop_boxes(bboxes: tf.Tensor, window: tf.Tensor, min_overlap: float | tf.Tensor) -> tf.Tensor:

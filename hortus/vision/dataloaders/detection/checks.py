@@ -55,6 +55,7 @@ def check_set(data: DetectionSet, params: configs.DataConfig) -> DetectionSet:
         raise DataError(f"{data.origin}: none of its {len(data)} images has an object")
     _check_units(data)
     _check_extents(data, bool(params.is_training))
+    _check_masks(data, params)
     _check_sizes(data)
     _check_counts(data, params)
     return data
@@ -114,6 +115,32 @@ def _check_extents(data: DetectionSet, is_training: bool) -> None:
             data.origin,
             outside,
             len(data.boxes),
+        )
+
+
+def _check_masks(data: DetectionSet, params: configs.DataConfig) -> None:
+    if data.masks is None:
+        return
+    if data.mask_problems:
+        text = f"{len(data.mask_problems)} masks cannot be read, such as {data.mask_problems[0]}"
+        if not params.skip_bad_records:
+            raise DataError(
+                f"{text}. Mend them, or set skip_bad_records=true to take them for empty"
+            )
+        _log.warning("%s: %s; they count as empty", data.origin, text)
+    missing = int(np.sum([not code for code in data.masks]))
+    if missing == len(data.masks):
+        raise DataError(
+            f"{data.origin}: none of its {missing} objects has a mask. For a model of boxes alone "
+            "set task.model.include_mask=false"
+        )
+    if missing:
+        _log.warning(
+            "%s: %d of %d objects have no mask, or one without pixels; the model learns that they "
+            "are empty, unless task.allowed_mask_class_ids leaves their classes out",
+            data.origin,
+            missing,
+            len(data.masks),
         )
 
 

@@ -1,4 +1,4 @@
-"""COCO's annotation files: images with boxes and categories in one JSON file."""
+"""COCO's annotation files: images with boxes, categories and masks in one JSON file."""
 
 import json
 import logging
@@ -13,19 +13,24 @@ from PIL import Image, UnidentifiedImageError
 from hortus.vision.dataloaders import paths
 from hortus.vision.dataloaders.detection.detection_set import DetectionSet, concatenate
 from hortus.vision.dataloaders.errors import DataError, near_paths
+from hortus.vision.ops.segmentations import encode_segmentation
 
 
-def read_coco(input_path: str | Sequence[str], image_dir: str = "") -> DetectionSet:
+def read_coco(
+    input_path: str | Sequence[str], image_dir: str = "", include_masks: bool = False
+) -> DetectionSet:
     """The images and objects of COCO JSON files. No image is opened if the file tells its size.
 
     Args:
       input_path: the JSON file, or several with the same categories.
       image_dir: the folder that file names start from; empty looks for it around the file.
+      include_masks: also read `segmentation`: polygons, or run-lengths of either kind.
     """
-    return concatenate([_read(path, image_dir) for path in paths.match_files(input_path)])
+    files = paths.match_files(input_path)
+    return concatenate([_read(path, image_dir, include_masks) for path in files])
 
 
-def _read(path: str, image_dir: str) -> DetectionSet:
+def _read(path: str, image_dir: str, include_masks: bool) -> DetectionSet:
     content = _load(path)
     images, annotations = content["images"], content["annotations"]
     if not images:
@@ -55,11 +60,15 @@ def _read(path: str, image_dir: str) -> DetectionSet:
     boxes = _boxes(path, annotations)
     extents = boxes[:, 2] * boxes[:, 3]
     areas = [each.get("area") for each in annotations]
+    sizes = _sizes(images, image_paths)
+    masks, problems = None, ()
+    if include_masks:
+        masks, problems = _masks(path, annotations, sizes[owner[order]])
     return DetectionSet(
         origin=path,
         paths=image_paths,
         image_ids=_image_ids(ids),
-        sizes=_sizes(images, image_paths),
+        sizes=sizes,
         splits=np.concatenate([[0], np.cumsum(counts)]),
         boxes=np.stack(
             [boxes[:, 1], boxes[:, 0], boxes[:, 1] + boxes[:, 3], boxes[:, 0] + boxes[:, 2]], axis=1
@@ -75,7 +84,26 @@ def _read(path: str, image_dir: str) -> DetectionSet:
         ),
         category_ids=category_ids,
         category_names=category_names,
+        object_ids=tuple(each.get("id") for each in annotations),
+        masks=masks,
+        mask_problems=problems,
     )
+
+
+def _masks(
+    path: str, annotations: list[dict], sizes: np.ndarray
+) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Codes of the masks, empty where there is none, and what is wrong with segmentations."""
+    codes = np.full(len(annotations), b"", object)
+    problems = []
+    for row, (annotation, (height, width)) in enumerate(
+        zip(annotations, sizes.tolist(), strict=True)
+    ):
+        try:
+            codes[row] = encode_segmentation(annotation.get("segmentation"), height, width)
+        except ValueError as error:
+            problems.append(f"{path}: annotation {annotation.get('id')}: {error}")
+    return codes, tuple(problems)
 
 
 def _load(path: str) -> dict[str, Any]:

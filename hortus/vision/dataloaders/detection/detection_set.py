@@ -3,6 +3,7 @@
 import dataclasses
 import os
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -42,6 +43,13 @@ class DetectionSet:
     """bool [m]."""
     category_ids: tuple[int, ...]
     category_names: tuple[str, ...]
+    object_ids: tuple[Any, ...] | None = None
+    """What the files call each object, [m]; None where they have no names for them."""
+    masks: np.ndarray | None = None
+    """Compressed run-lengths of each object's mask, see `mask_codes`, bytes as object [m]; empty
+    for an object without one. None where masks were not read."""
+    mask_problems: tuple[str, ...] = ()
+    """What is wrong with masks that could not be read, each with its place."""
 
     def __len__(self) -> int:
         return len(self.paths)
@@ -55,6 +63,14 @@ class DetectionSet:
     def images_of_objects(self) -> np.ndarray:
         """Number of the image that each object is in, int64 [m]."""
         return np.repeat(np.arange(len(self)), self.counts)
+
+    @property
+    def mask_bytes(self) -> np.ndarray:
+        """Bytes of the masks of each image, int64 [n]; 0 where masks were not read."""
+        if self.masks is None:
+            return np.zeros(len(self), np.int64)
+        sizes = np.concatenate([[0], np.cumsum([len(code) for code in self.masks])])
+        return np.diff(sizes[self.splits])
 
     def is_empty(self) -> np.ndarray:
         """Which boxes have no height or no width, or are no numbers; bool [m]."""
@@ -83,6 +99,10 @@ class DetectionSet:
             areas=self.areas[objects],
             is_crowd=self.is_crowd[objects],
             is_difficult=self.is_difficult[objects],
+            object_ids=None
+            if self.object_ids is None
+            else tuple(self.object_ids[place] for place in objects),
+            masks=None if self.masks is None else self.masks[objects],
         )
 
     def info(self, classes: Classes) -> DatasetInfo:
@@ -92,7 +112,7 @@ class DetectionSet:
         return DatasetInfo(classes.names, len(self), tuple(int(count) for count in per_class))
 
     def as_source(self, classes: Classes) -> Table:
-        """Examples with the keys of `detection_decoder`, boxes as shares of the image size."""
+        """Examples with the keys of `decoder`, boxes as shares of the image size."""
         if not self.paths:
             raise DataError(f"{self.origin}: there are no images")
         if np.any(self.categories < 0):
@@ -113,6 +133,8 @@ class DetectionSet:
             "groundtruth_is_crowd": ragged(self.is_crowd),
             "groundtruth_is_difficult": ragged(self.is_difficult),
         }
+        if self.masks is not None:
+            columns["groundtruth_masks"] = ragged(tf.constant(self.masks, tf.string))
         return Table(columns, files=["image"], info=self.info(classes))
 
 
@@ -138,12 +160,20 @@ def concatenate(sets: Sequence[DetectionSet]) -> DetectionSet:
     def joined(name: str) -> np.ndarray:
         return np.concatenate([getattr(each, name) for each in sets])
 
+    has_ids = all(each.object_ids is not None for each in sets)
+    has_masks = all(each.masks is not None for each in sets)
+
     return dataclasses.replace(
         first,
         origin=", ".join(each.origin for each in sets),
         paths=tuple(path for each in sets for path in each.paths),
         image_ids=ids,
         splits=np.concatenate([[0], np.cumsum(counts)]),
+        object_ids=tuple(one for each in sets for one in each.object_ids or ())
+        if has_ids
+        else None,
+        masks=joined("masks") if has_masks else None,
+        mask_problems=tuple(text for each in sets for text in each.mask_problems),
         **{
             name: joined(name)
             for name in ("sizes", "boxes", "categories", "areas", "is_crowd", "is_difficult")

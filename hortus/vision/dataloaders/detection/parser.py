@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from hortus.vision.configs import detection as configs
 from hortus.vision.dataloaders import augment, parser, preprocess
+from hortus.vision.dataloaders.detection.view import View
 from hortus.vision.dataloaders.randomness import Rng
 
 
@@ -62,21 +63,44 @@ class Parser(parser.Parser):
         settings, rng = self.params.parser, Rng(seed)
         image = self._decode(decoded_tensors)
         objects = self._learnt(self._objects(decoded_tensors, tf.shape(image)[:2]))
-        boxes = objects["boxes"]
+        image, objects, view = self._augment(image, objects, rng)
+        image, info = self._resize(
+            image, settings.aug_scale_min, settings.aug_scale_max, rng.seed()
+        )
+        return image, self._labels(objects, info, decoded_tensors["source_id"], view)
+
+    def _augment(
+        self, image: tf.Tensor, objects: dict[str, Any], rng: Rng
+    ) -> tuple[tf.Tensor, dict[str, Any], View]:
+        """All that is random but the scale; the view tells where the new image was."""
+        settings, boxes, view = (
+            self.params.parser,
+            objects["boxes"],
+            View.whole(tf.shape(image)[:2]),
+        )
         jpeg = getattr(settings, "aug_rand_jpeg", None)
         if jpeg is not None:
             image = preprocess.random_jpeg_quality(
                 image, jpeg.min_quality, jpeg.max_quality, jpeg.prob_to_apply, rng.seed()
             )
         if settings.aug_rand_hflip:
-            image, boxes, _ = preprocess.random_horizontal_flip(image, boxes, seed=rng.seed())
+            seed = rng.seed()
+            image, boxes, _ = preprocess.random_horizontal_flip(image, boxes, seed=seed)
+            view = view.flipped(1, preprocess.is_flipped(seed))
+        if settings.aug_rand_vflip:
+            seed = rng.seed()
+            image, boxes, _ = preprocess.random_vertical_flip(image, boxes, seed=seed)
+            view = view.flipped(0, preprocess.is_flipped(seed))
         if self._augmentation is not None:
-            image, boxes = self._augmentation.distort_with_boxes(image, boxes, rng.seed())
-        objects["boxes"] = boxes
-        image, info = self._resize(
-            image, settings.aug_scale_min, settings.aug_scale_max, rng.seed()
-        )
-        return image, self._labels(objects, info, decoded_tensors["source_id"])
+            image, boxes, view = self._distort(image, boxes, view, rng.seed())
+        return image, {**objects, "boxes": boxes}, view
+
+    def _distort(
+        self, image: tf.Tensor, boxes: tf.Tensor, view: View, seed: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor, View]:
+        """Applies `aug_type`. Boxes follow all of its operations, and nothing needs the view."""
+        image, boxes = self._augmentation.distort_with_boxes(image, boxes, seed)
+        return image, boxes, view
 
     @tf.autograph.experimental.do_not_convert
     def _parse_eval_data(self, decoded_tensors: dict[str, Any]) -> tuple[tf.Tensor, dict[str, Any]]:
@@ -84,7 +108,14 @@ class Parser(parser.Parser):
         size = tf.shape(image)[:2]
         objects = self._objects(decoded_tensors, size)
         image, info = self._resize(image)
-        labels = self._labels(self._learnt(objects), info, source_id)
+        labels = self._labels(self._learnt(objects), info, source_id, View.whole(size))
+        labels["groundtruths"] = self._groundtruths(objects, size, source_id)
+        return image, labels
+
+    def _groundtruths(
+        self, objects: dict[str, Any], size: tf.Tensor, source_id: tf.Tensor
+    ) -> dict[str, Any]:
+        """All objects as they are in the original image."""
         groundtruths = {
             "boxes": preprocess.denormalize_boxes(objects["boxes"], size),
             "classes": tf.cast(objects["classes"], tf.int32),
@@ -95,13 +126,11 @@ class Parser(parser.Parser):
             "width": size[1],
             "num_detections": tf.minimum(tf.shape(objects["boxes"])[0], self.max_groundtruths),
         }
-        labels["groundtruths"] = preprocess.pad_groundtruths_to_fixed_size(
-            groundtruths, self.max_groundtruths
-        )
-        labels["groundtruths"]["is_difficults"] = preprocess.clip_or_pad_to_fixed_size(
+        padded = preprocess.pad_groundtruths_to_fixed_size(groundtruths, self.max_groundtruths)
+        padded["is_difficults"] = preprocess.clip_or_pad_to_fixed_size(
             objects["is_difficult"], self.max_groundtruths
         )
-        return image, labels
+        return padded
 
     def inference_image(self, encoded: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """The image as evaluation and prediction see it, from its encoded bytes, and its info."""
@@ -185,15 +214,25 @@ class Parser(parser.Parser):
         if self.params.parser.skip_difficult_during_training:
             keep &= ~objects["is_difficult"]
         inside = {**objects, "boxes": tf.clip_by_value(objects["boxes"], 0.0, 1.0)}
-        return _gather(inside, tf.where(keep)[:, 0])
+        return gather_objects(inside, tf.where(keep)[:, 0])
 
     def _labels(
-        self, objects: dict[str, Any], info: tf.Tensor, source_id: tf.Tensor
+        self, objects: dict[str, Any], info: tf.Tensor, source_id: tf.Tensor, view: View
     ) -> dict[str, Any]:
+        """The labels of the resized image; `view` is what it showed before it was resized."""
+        del view  # boxes have followed it already
+        return self._padded(self._visible(objects, info), info, source_id)
+
+    def _visible(self, objects: dict[str, Any], info: tf.Tensor) -> dict[str, Any]:
+        """The objects that the resized image shows, boxes in its pixels."""
         boxes = preprocess.denormalize_boxes(objects["boxes"], info[0])
         boxes = preprocess.resize_and_crop_boxes(boxes, info[2], info[1], info[3])
         visible = preprocess.nonempty_box_indices(boxes)
-        objects = _gather({**objects, "boxes": boxes}, visible)
+        return gather_objects({**objects, "boxes": boxes}, visible)
+
+    def _padded(
+        self, objects: dict[str, Any], info: tf.Tensor, source_id: tf.Tensor
+    ) -> dict[str, Any]:
         size = self.params.parser.max_num_instances
 
         def padded(values: tf.Tensor, fill: float = -1) -> tf.Tensor:
@@ -215,7 +254,8 @@ class Parser(parser.Parser):
         return labels
 
 
-def _gather(objects: dict[str, Any], rows: tf.Tensor) -> dict[str, Any]:
+def gather_objects(objects: dict[str, Any], rows: tf.Tensor) -> dict[str, Any]:
+    """Some of the objects, by their numbers."""
     return tf.nest.map_structure(lambda values: tf.gather(values, rows), objects)
 
 

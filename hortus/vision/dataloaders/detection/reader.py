@@ -1,4 +1,4 @@
-"""Input of object detection: COCO or Pascal VOC files, records, or TensorFlow Datasets."""
+"""Input of detection, with masks or without: files of annotations, records, TensorFlow Datasets."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -9,17 +9,22 @@ import tensorflow as tf
 from hortus.vision.configs import detection as configs
 from hortus.vision.dataloaders.dataset_info import DatasetInfo
 from hortus.vision.dataloaders.detection import checks as detection_checks
-from hortus.vision.dataloaders.detection import coco_files, voc_files
+from hortus.vision.dataloaders.detection import coco_files, instance_files, voc_files
 from hortus.vision.dataloaders.detection import decoder as detection_decoder
 from hortus.vision.dataloaders.detection.classes import COCO_IDS, Classes, number_classes
 from hortus.vision.dataloaders.detection.detection_set import DetectionSet
+from hortus.vision.dataloaders.detection.mask_parser import MaskParser
 from hortus.vision.dataloaders.detection.parser import Parser
 from hortus.vision.dataloaders.errors import DataError
 from hortus.vision.dataloaders.input_reader import InputReader
 from hortus.vision.dataloaders.sources.factory import by_name
 from hortus.vision.dataloaders.sources.record_files import COMPRESSIONS
 
-READERS = {"coco": coco_files.read_coco, "voc": voc_files.read_voc}
+READERS = {
+    "coco": coco_files.read_coco,
+    "voc": voc_files.read_voc,
+    "instance_masks": instance_files.read_instance_masks,
+}
 FILE_TYPES = (*COMPRESSIONS, *READERS)
 
 
@@ -28,7 +33,9 @@ def build_reader(
     model: configs.DetectionModel,
     class_names: Sequence[str] = (),
 ) -> InputReader:
-    """The reader of batches (images, labels), see `detection_parser.Parser`.
+    """The reader of batches (images, labels), see `parser.Parser`, and `mask_parser.MaskParser`.
+
+    The data has masks where the model learns them.
 
     It has looked at what can be seen without reading the data: that there are images and objects,
     that boxes are pixels of images that have the size told, that the model has the classes. Its
@@ -48,14 +55,16 @@ def build_reader(
         return _tfds_reader(params, model)
     if params.file_type in COMPRESSIONS:
         return _record_reader(params, model)
-    sets = read_sets(params)
+    sets = read_sets(params, model.learns_masks)
     sets = {name: detection_checks.check_set(data, params) for name, data in sets.items()}
     classes = _number_classes(sets, model.num_classes, class_names)
     for name, data in sets.items():
         detection_checks.check_classes(classes[name].names, model.num_classes, data.origin)
     sources = {name: data.as_source(classes[name]) for name, data in sets.items()}
     most = max(int(data.counts.max()) for data in sets.values())
-    return InputReader(params, parser_fn=_parse_fn(params, model, most), sources=sources)
+    most_bytes = max(int(data.mask_bytes.max()) for data in sets.values())
+    parse_fn = _parse_fn(params, model, most, most_bytes)
+    return InputReader(params, parser_fn=parse_fn, sources=sources)
 
 
 def build_dataset(
@@ -83,15 +92,18 @@ def names_of_training(
     return next(iter(numbered.values())).names
 
 
-def read_sets(params: configs.DataConfig) -> dict[str, DetectionSet]:
-    """What the COCO or VOC files of `params.input_path` tell, by name; nothing is checked."""
+def read_sets(params: configs.DataConfig, include_masks: bool = False) -> dict[str, DetectionSet]:
+    """What the files of annotations in `params.input_path` tell, by name; nothing is checked."""
     if params.file_type not in READERS:
         raise DataError(
             f"file_type {params.file_type!r} is not for detection; expected one of "
             f"{', '.join(FILE_TYPES)}"
         )
     read = READERS[params.file_type]
-    return {name: read(path, params.image_dir) for name, path in by_name(params.input_path).items()}
+    return {
+        name: read(path, params.image_dir, include_masks)
+        for name, path in by_name(params.input_path).items()
+    }
 
 
 def _number_classes(
@@ -109,10 +121,39 @@ def _number_classes(
 
 
 def _parse_fn(
-    params: configs.DataConfig, model: configs.DetectionModel, most_objects: int = 0
+    params: configs.DataConfig,
+    model: configs.DetectionModel,
+    most_objects: int = 0,
+    most_mask_bytes: int = 0,
 ) -> Any:
-    parser = Parser(model.input_size[:2], model.max_level, model.num_classes, params, most_objects)
+    parser = build_parser(params, model, most_objects, most_mask_bytes)
     return parser.parse_fn(bool(params.is_training))
+
+
+def build_parser(
+    params: configs.DataConfig,
+    model: configs.DetectionModel,
+    most_objects: int = 0,
+    most_mask_bytes: int = 0,
+) -> Parser:
+    """The parser of a model's data.
+
+    Args:
+      params: what to read and how.
+      model: input size, number of classes and coarsest level, and whether it learns masks.
+      most_objects: of an image, where it is known.
+      most_mask_bytes: of an image, where it is known.
+    """
+    arguments: dict[str, Any] = {
+        "output_size": model.input_size[:2],
+        "max_level": model.max_level,
+        "num_classes": model.num_classes,
+        "params": params,
+        "max_groundtruths": most_objects,
+    }
+    if model.learns_masks:
+        return MaskParser(max_mask_bytes=most_mask_bytes, **arguments)
+    return Parser(**arguments)
 
 
 def _record_reader(params: configs.DataConfig, model: configs.DetectionModel) -> InputReader:

@@ -31,7 +31,11 @@ from hortus.vision.dataloaders.preprocess.crop import (
     decode_image,
     random_crop_image,
 )
-from hortus.vision.dataloaders.preprocess.flip import random_horizontal_flip, random_vertical_flip
+from hortus.vision.dataloaders.preprocess.flip import (
+    is_flipped,
+    random_horizontal_flip,
+    random_vertical_flip,
+)
 from hortus.vision.dataloaders.preprocess.masks import (
     horizontal_flip_masks,
     resize_and_crop_masks,
@@ -72,6 +76,7 @@ __all__ = [
     "denormalize_boxes",
     "horizontal_flip_boxes",
     "horizontal_flip_masks",
+    "is_flipped",
     "nonempty_box_indices",
     "normalize_boxes",
     "normalize_image",

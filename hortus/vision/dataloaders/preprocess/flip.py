@@ -53,6 +53,11 @@ def random_vertical_flip(
     return _random_flip((image, normalized_boxes, masks), transforms, seed, prob)
 
 
+def is_flipped(seed: Seed, prob: float = 0.5) -> tf.Tensor:
+    """Whether the functions above mirror an image with this seed, for what follows it later."""
+    return Rng(seed).chance(prob)
+
+
 def _random_flip(
     values: tuple[tf.Tensor | None, ...],
     transforms: tuple[Callable[[tf.Tensor], tf.Tensor], ...],
@@ -64,7 +69,7 @@ def _random_flip(
     ]
     flipped = iter(
         tf.cond(
-            Rng(seed).chance(prob),
+            is_flipped(seed, prob),
             lambda: [flip(value) for value, flip in given],
             lambda: [tf.identity(value) for value, _ in given],
         )
