@@ -11,6 +11,15 @@ def test_code_runs_with_the_chosen_backend():
     assert engines.run_under_engine("jax", code).strip() == "jax"
 
 
+def test_what_jax_compiles_is_kept_for_the_next_process(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    engines.run_under_engine("jax", "import jax.numpy as jnp; jnp.arange(3) + 1")
+    kept = {path.name for path in (tmp_path / "hortus" / "tests" / "jax").iterdir()}
+    assert kept
+    engines.run_under_engine("jax", "import jax.numpy as jnp; jnp.arange(3) + 1")
+    assert {path.name for path in (tmp_path / "hortus" / "tests" / "jax").iterdir()} == kept
+
+
 def test_failing_code_raises_with_its_output():
     with pytest.raises(AssertionError, match="seven is not eight"):
         engines.run_under_engine("jax", "raise SystemExit('seven is not eight')")
