@@ -62,6 +62,8 @@ class COCOEvaluator:
         class_names: names of the classes 1, 2, ... of the model. They name the metrics, and tell
             which category of an annotation file a class is; without names its id has to be the
             class number.
+        aligned_masks: whether predicted masks are pasted exactly into their boxes, see
+            `coco_masks.paste`.
     """
 
     name = "coco"
@@ -74,6 +76,7 @@ class COCOEvaluator:
         per_category_metrics: bool = False,
         max_num_eval_detections: int = 100,
         class_names: Sequence[str] = (),
+        aligned_masks: bool = False,
     ):
         self.annotation_file = annotation_file
         self.include_mask = include_mask
@@ -81,6 +84,7 @@ class COCOEvaluator:
         self.per_category_metrics = per_category_metrics
         self.max_num_eval_detections = max_num_eval_detections
         self.class_names = tuple(class_names)
+        self.aligned_masks = aligned_masks
         self.evaluations: dict[str, Evaluation] = {}
         """Precision and recall of the last result, of `box` and `mask`."""
         self.categories: tuple[str, ...] = ()
@@ -108,12 +112,14 @@ class COCOEvaluator:
         Args:
             groundtruths: `source_id`, `num_detections` [b], `boxes` [b, n, 4] of ymin, xmin, ymax,
                 xmax in pixels of the original image, `classes` [b, n], perhaps `is_crowds`,
-                `is_difficults` and `areas` [b, n]; with masks `masks` [b, n, height, width]. Not
-                looked at where there is an annotation file.
+                `is_difficults` and `areas` [b, n]. With masks either bitmaps, `masks`
+                [b, n, height, width], or run-lengths, `mask_codes` [b, l] and `mask_lengths`
+                [b, n] as `dataloaders.detection.mask_parser` gives them, with `height` and `width`
+                [b]. Not looked at where there is an annotation file.
             predictions: `source_id`, `num_detections` [b], `detection_boxes` [b, n, 4],
                 `detection_scores`, `detection_classes` [b, n]; `image_info` [b, 4, 2] where boxes
-                are to be rescaled; with masks `detection_masks` [b, n, h, w], each of its box, and
-                `image_info` too.
+                are to be rescaled; with masks `detection_masks` [b, n, h, w], each of its box, or
+                of its `detection_outer_boxes` [b, n, 4] where there are such, and `image_info` too.
         """
         found = as_arrays(predictions, self._wanted_predictions(), "predictions")
         ids = found["source_id"].reshape(-1)
@@ -121,7 +127,8 @@ class COCOEvaluator:
         if not self.annotation_file:
             if groundtruths is None:
                 raise ValueError("without an annotation file, ground truth is needed")
-            truth = as_arrays(groundtruths, self._wanted_groundtruths(), "groundtruths")
+            wanted = self._wanted_groundtruths(groundtruths)
+            truth = as_arrays(groundtruths, wanted, "groundtruths")
             if not np.array_equal(truth["source_id"].reshape(-1), ids):
                 raise ValueError("groundtruths and predictions are not of the same images")
             self._add_truth(truth, images)
@@ -135,22 +142,25 @@ class COCOEvaluator:
             wanted += ("image_info",)
         return (*wanted, "detection_masks") if self.include_mask else wanted
 
-    def _wanted_groundtruths(self) -> tuple[str, ...]:
-        return (*_GROUNDTRUTHS, "masks") if self.include_mask else _GROUNDTRUTHS
+    def _wanted_groundtruths(self, groundtruths: Mapping[str, Any]) -> tuple[str, ...]:
+        if not self.include_mask:
+            return _GROUNDTRUTHS
+        if "mask_codes" in groundtruths:
+            return (*_GROUNDTRUTHS, "mask_codes", "mask_lengths", "height", "width")
+        return (*_GROUNDTRUTHS, "masks")
 
     def _add_predictions(self, found: dict[str, np.ndarray], images: np.ndarray) -> None:
-        boxes = found["detection_boxes"].astype(np.float32)
-        if self.need_rescale_bboxes:
-            scale, offset = (np.tile(found["image_info"][:, row], 2)[:, None] for row in (2, 3))
-            boxes = (boxes + offset) / scale
+        boxes = self._original(found["detection_boxes"], found)
         valid = valid_rows(found["num_detections"], boxes)
         rles: list[dict[str, Any]] = []
         if self.include_mask:
+            outer = found.get("detection_outer_boxes")
+            of_masks = boxes if outer is None else self._original(outer, found)
             for image, row in zip(*np.nonzero(valid), strict=True):
                 height, width = (int(side) for side in found["image_info"][image, 0])
                 mask = found["detection_masks"][image, row].astype(np.float32)
-                pasted = coco_masks.paste(mask, boxes[image, row], height, width)
-                rles += coco_masks.encode(pasted[None])
+                box = of_masks[image, row]
+                rles.append(coco_masks.paste_encoded(mask, box, height, width, self.aligned_masks))
         self._predicted.add(
             images[np.nonzero(valid)[0]],
             rles,
@@ -158,6 +168,14 @@ class COCOEvaluator:
             scores=found["detection_scores"][valid].astype(np.float32),
             classes=found["detection_classes"][valid].astype(np.int64),
         )
+
+    def _original(self, boxes: np.ndarray, found: dict[str, np.ndarray]) -> np.ndarray:
+        """Boxes [b, n, 4] in pixels of the original image, float32."""
+        boxes = boxes.astype(np.float32)
+        if not self.need_rescale_bboxes:
+            return boxes
+        scale, offset = (np.tile(found["image_info"][:, row], 2)[:, None] for row in (2, 3))
+        return (boxes + offset) / scale
 
     def _add_truth(self, truth: dict[str, np.ndarray], images: np.ndarray) -> None:
         boxes = truth["boxes"].astype(np.float32)
@@ -167,12 +185,8 @@ class COCOEvaluator:
         difficult = truth.get("is_difficults", np.zeros(shape)).astype(bool)[valid]
         rles: list[dict[str, Any]] = []
         if self.include_mask:
-            for image, row in zip(*np.nonzero(valid), strict=True):
-                mask = truth["masks"][image, row]
-                if "height" in truth:
-                    height, width = (truth[side].reshape(-1)[image] for side in ("height", "width"))
-                    mask = mask[: int(height), : int(width)]
-                rles += coco_masks.encode(mask[None] > 0.5)
+            for image, rows in enumerate(valid):
+                rles += _truth_rles(truth, image, np.flatnonzero(rows))
         kept = boxes[valid].astype(np.float64)
         areas = (kept[:, 2] - kept[:, 0]) * (kept[:, 3] - kept[:, 1])
         if "areas" in truth:
@@ -348,6 +362,19 @@ class COCOEvaluator:
                 "the boxes of all detections lie within 2 pixels of the corner: they seem to be "
                 "shares of the image size, where pixels are expected"
             )
+
+
+def _truth_rles(truth: dict[str, np.ndarray], image: int, rows: np.ndarray) -> list[dict[str, Any]]:
+    """Run-length encodings of some objects of an image."""
+    size = [int(truth[side].reshape(-1)[image]) for side in ("height", "width") if side in truth]
+    if "mask_codes" in truth:
+        codes, lengths = truth["mask_codes"][image], truth["mask_lengths"][image]
+        rles = coco_masks.from_codes(codes, lengths, size)
+        return [rles[row] for row in rows]
+    masks = truth["masks"][image, rows]
+    if size:
+        masks = masks[:, : size[0], : size[1]]
+    return coco_masks.encode(masks > 0.5)
 
 
 def _summary(evaluation: Evaluation) -> dict[str, float]:

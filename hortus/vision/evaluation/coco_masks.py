@@ -8,6 +8,7 @@ import numpy as np
 from faster_coco_eval.core import mask as rle_api
 
 from hortus.vision.evaluation.coco_matching import Detections, Objects, Overlap
+from hortus.vision.ops.segmentations import encode_segmentation
 
 _THRESHOLD = 0.5
 """Mask values above belong to the object."""
@@ -20,50 +21,119 @@ def encode(masks: np.ndarray) -> list[dict[str, Any]]:
     return rle_api.encode(np.asfortranarray(np.moveaxis(masks, 0, -1).astype(np.uint8)))
 
 
-def paste(mask: np.ndarray, box: np.ndarray, height: int, width: int) -> np.ndarray:
-    """The mask of a box, [h, w] of 0..1, as the object's pixels, bool [height, width].
+def from_codes(codes: np.ndarray, lengths: np.ndarray, size: Sequence[int]) -> list[dict[str, Any]]:
+    """Run-length encodings of one image, as its batch holds them.
 
-    The mask gets a margin of one cell of 0, the box grows with it and is brought to whole pixels,
-    and the mask is resized to it.
+    Args:
+        codes: characters of all of them, one after the other, uint8 [l].
+        lengths: characters of each, [n]; one without any is a mask without pixels.
+        size: height and width of the image.
+    """
+    ends = np.cumsum(lengths)
+    if len(ends) and ends[-1] > len(codes):
+        raise ValueError(f"{ends[-1]} characters of masks are told, but there are {len(codes)}")
+    text = codes.astype(np.uint8).tobytes()
+    size = [int(side) for side in size]
+    return [
+        {"size": size, "counts": text[end - length : end]} if length else _nothing(size)
+        for end, length in zip(ends.tolist(), lengths.tolist(), strict=True)
+    ]
+
+
+def _nothing(size: Sequence[int]) -> dict[str, Any]:
+    return rle_api.frPyObjects({"size": list(size), "counts": [size[0] * size[1]]}, *size)
+
+
+def paste_encoded(
+    mask: np.ndarray, box: np.ndarray, height: int, width: int, aligned: bool = False
+) -> dict[str, Any]:
+    """The run-length encoding of `paste`, whose bitmap is not made: only the box is looked at."""
+    size = [height, width]
+    if not np.all(np.isfinite(box)):
+        return _nothing(size)
+    top, left, pixels = _paste(mask, box, height, width, aligned)
+    # Runs go down columns: they begin and end where a column, with 0 around it, changes.
+    column, row = np.nonzero(np.diff(np.pad(pixels.T, ((0, 0), (1, 1))).astype(np.int8), axis=1))
+    borders = (left + column) * height + top + row
+    # From the bottom of a column the run may go on at the top of the next one.
+    is_border = np.ones(len(borders), bool)
+    goes_on = np.flatnonzero(borders[1:-1:2] == borders[2::2])
+    is_border[2 * goes_on + 1] = is_border[2 * goes_on + 2] = False
+    borders = borders[is_border]
+    if not len(borders) or borders[-1] < height * width:
+        borders = np.r_[borders, height * width]
+    runs = np.diff(borders, prepend=0).tolist()
+    return rle_api.frPyObjects({"size": size, "counts": runs}, height, width)
+
+
+def paste(
+    mask: np.ndarray, box: np.ndarray, height: int, width: int, aligned: bool = False
+) -> np.ndarray:
+    """The mask of a box, [h, w] of 0..1, as the object's pixels, bool [height, width].
 
     Args:
         mask: [h, w].
         box: ymin, xmin, ymax, xmax in pixels.
         height: of the image.
         width: of the image.
+        aligned: whether each pixel in the box looks its value up where it lies, between the middles
+            of cells. Otherwise the mask gets a margin of one cell of 0, the box grows with it and
+            is brought to whole pixels, and the mask is resized to it: an older custom, which makes
+            objects a little larger.
     """
     pasted = np.zeros((height, width), bool)
     if not np.all(np.isfinite(box)):
         return pasted
-    top, rows, row_weights = _span(box[0], box[2], mask.shape[0], height)
-    left, columns, column_weights = _span(box[1], box[3], mask.shape[1], width)
-    values = row_weights @ np.pad(mask, 1).astype(np.float64) @ column_weights.T
-    pasted[top : top + rows, left : left + columns] = values > _THRESHOLD
+    top, left, pixels = _paste(mask, box, height, width, aligned)
+    pasted[top : top + pixels.shape[0], left : left + pixels.shape[1]] = pixels
     return pasted
 
 
-def _span(begin: float, end: float, cells: int, limit: int) -> tuple[int, int, np.ndarray]:
+def _paste(
+    mask: np.ndarray, box: np.ndarray, height: int, width: int, aligned: bool
+) -> tuple[int, int, np.ndarray]:
+    """First row and column of the part of the image that a mask fills, and its pixels, bool."""
+    span, mask = (_aligned_span, mask) if aligned else (_span, np.pad(mask, 1))
+    top, row_weights = span(box[0], box[2], mask.shape[0], height)
+    left, column_weights = span(box[1], box[3], mask.shape[1], width)
+    values = row_weights @ mask.astype(np.float64) @ column_weights.T
+    return top, left, values > _THRESHOLD
+
+
+def _span(begin: float, end: float, cells: int, limit: int) -> tuple[int, np.ndarray]:
     """Where a mask lies along one side of the image, and how its cells make up the pixels.
 
     Args:
         begin: of the box.
         end: of the box.
-        cells: of the mask along this side, without its margin.
+        cells: of the mask along this side, its margin included.
         limit: pixels of the image along this side.
 
     Returns:
-        First pixel, number of pixels, and weights [pixels, cells + 2] of linear interpolation.
+        First pixel, and weights [pixels, cells] of linear interpolation.
     """
-    middle, half = (begin + end) / 2, (end - begin) / 2 * (cells + 2) / cells
+    middle, half = (begin + end) / 2, (end - begin) / 2 * cells / (cells - 2)
     first, last = int(middle - half), int(middle + half)
     size = max(last - first + 1, 1)
     shown = np.arange(max(first, 0), max(min(first + size, limit), max(first, 0)))
-    place = (shown - first + 0.5) * (cells + 2) / size - 0.5
-    below = np.floor(place).astype(int)
-    weights = np.zeros((len(shown), cells + 2))
-    for neighbour, share in ((below, below + 1 - place), (below + 1, place - below)):
-        np.add.at(weights, (np.arange(len(shown)), np.clip(neighbour, 0, cells + 1)), share)
-    return max(first, 0), len(shown), weights
+    return max(first, 0), _weights((shown - first + 0.5) * cells / size - 0.5, cells)
+
+
+def _aligned_span(begin: float, end: float, cells: int, limit: int) -> tuple[int, np.ndarray]:
+    """The same for the pixels whose middles are in the box, by a mask without margin."""
+    first = min(max(int(np.ceil(begin - 0.5)), 0), limit)
+    last = max(min(int(np.ceil(end - 0.5)), limit), first)
+    shares = (np.arange(first, last) + 0.5 - begin) / max(end - begin, 1e-6)
+    return first, _weights(shares * cells - 0.5, cells)
+
+
+def _weights(places: np.ndarray, cells: int) -> np.ndarray:
+    """Shares of the cells at each place, [places, cells]; beyond the ends, that of the last one."""
+    below = np.floor(places).astype(int)
+    weights = np.zeros((len(places), cells))
+    for neighbour, share in ((below, below + 1 - places), (below + 1, places - below)):
+        np.add.at(weights, (np.arange(len(places)), np.clip(neighbour, 0, cells - 1)), share)
+    return weights
 
 
 def areas(rles: Sequence[dict[str, Any]]) -> np.ndarray:
@@ -73,11 +143,8 @@ def areas(rles: Sequence[dict[str, Any]]) -> np.ndarray:
 
 def from_segmentation(segmentation: Any, height: int, width: int) -> dict[str, Any]:
     """The encoding of polygons, or of an encoding in any of COCO's ways."""
-    if isinstance(segmentation, list):
-        return rle_api.merge(rle_api.frPyObjects(segmentation, height, width))
-    if isinstance(segmentation["counts"], list):
-        return rle_api.frPyObjects(segmentation, height, width)
-    return segmentation
+    code = encode_segmentation(segmentation, height, width)
+    return {"size": [height, width], "counts": code} if code else _nothing([height, width])
 
 
 def mask_overlap(
