@@ -1,17 +1,23 @@
 """Milliseconds of convolutions and their gradients, in TensorFlow's way and in those of hortus.
 
-    python benchmarks/convolution.py [--turns N]
+    python benchmarks/convolution.py [--turns N] [--fit] [--figures FILE]
 
 TensorFlow on a CPU. 3x3 convolutions: by TensorFlow's kernels alone; with the gradient by the
-kernel as a matrix product; by Winograd's algorithm, with what `winograd.speed_up` expects of it.
+kernel as a matrix product; by Winograd's algorithm, with what the cost model expects of it.
 1x1 convolutions and the batch normalisation after them: by TensorFlow's kernels; the convolution as
 a matrix product; both in one. 1x1 convolutions alone: by TensorFlow's kernels; as plain matrix
 products; as those of hortus, which pad rows of unlucky widths. A star stands at the way that layers
 take.
+
+`--fit` fits the figures of `hortus.engine.tensorflow.cost_model` to these times, shows them beside
+those in use, and writes them to where the cost model reads them, or to the file of `--figures`.
 """
 
 import argparse
+import dataclasses
+import functools
 import os
+import pathlib
 import statistics
 import time
 from collections.abc import Callable
@@ -58,6 +64,8 @@ _SIZES_PADDED = [
     (16, 8, 1024, 256),
     (16, 4, 512, 2048),
 ]
+_SIZES_FEW_CHANNELS = [(16, 32, channels, channels) for channels in (4, 8, 16, 32)]
+_SIZES_NARROW = [(16, 8, 1024, filters) for filters in (64, 128, 192, 256, 320, 384, 512)]
 _EPSILON = 1e-3
 
 Row = tuple[tuple[int, ...], dict[str, float], str, dict[str, float]]
@@ -86,11 +94,18 @@ def compare(
 
     upstream = tf.random.normal([*values[0].shape[:3], filters])
     functions = {way: compiled(layer) for way, layer in ways.items()}
-    times: dict[str, list[float]] = {way: [] for way in ways}
+    return alternate(
+        {way: lambda run=run: run(upstream, *values) for way, run in functions.items()}, turns
+    )
+
+
+def alternate(functions: dict[str, Callable[[], Any]], turns: int) -> dict[str, float]:
+    """Median milliseconds of functions that take turns, after two turns to warm up."""
+    times: dict[str, list[float]] = {way: [] for way in functions}
     for turn in range(turns + 2):
         for way, run in functions.items():
             begin = time.perf_counter()
-            run(upstream, *values)
+            run()
             if turn > 1:
                 times[way].append(1e3 * (time.perf_counter() - begin))
     return {way: statistics.median(each) for way, each in times.items()}
@@ -115,7 +130,7 @@ def rows_3x3(turns: int) -> list[Row]:
     """The first table."""
     import tensorflow as tf
 
-    from hortus.engine.tensorflow import convolutions, kernels, winograd
+    from hortus.engine.tensorflow import convolutions, cost_model, winograd
 
     ways = {
         "TensorFlow": lambda x, kernel: tf.nn.conv2d(x, kernel, 1, "SAME"),
@@ -126,8 +141,9 @@ def rows_3x3(turns: int) -> list[Row]:
     for batch, side, channels, filters in _SIZES_3X3:
         inputs = tf.random.normal([batch, side, side, channels])
         kernel = tf.random.normal([3, 3, channels, filters])
-        expected = winograd.speed_up([inputs], kernel)
-        chosen = "Winograd" if expected >= kernels._LEAST_SPEED_UP else "TensorFlow"
+        tiles = winograd.count_tiles([(batch, side, side)])
+        expected = cost_model.winograd_speed_up(batch * side**2, tiles, channels, filters)
+        chosen = "Winograd" if winograd.is_faster([inputs], kernel) else "TensorFlow"
         if chosen == "TensorFlow" and convolutions.is_3x3_faster(inputs, kernel, (1, 1)):
             chosen = "products"
         times = compare(ways, [inputs, kernel], filters, turns)
@@ -141,12 +157,13 @@ def rows_1x1(turns: int) -> list[Row]:
     """The second table."""
     import tensorflow as tf
 
-    from hortus.engine.tensorflow import convolutions, kernels, normalized_convolution
+    from hortus.engine import kernels
+    from hortus.engine.tensorflow import convolutions, normalized_convolution
 
     def normalized(convolution: Callable[..., Any]) -> Callable[..., Any]:
         def layer(x: Any, kernel: Any, gamma: Any, beta: Any) -> Any:
             outputs = convolution(x, kernel)
-            return kernels.fused_batch_norm(outputs, gamma, beta, epsilon=_EPSILON)[0]
+            return kernels.batch_norm(outputs, gamma, beta, epsilon=_EPSILON)[0]
 
         return layer
 
@@ -199,16 +216,158 @@ def rows_padded(turns: int) -> list[Row]:
     return rows
 
 
+def fit(turns: int, rows: list[Row], normalized: list[Row]) -> Any:
+    """The figures of the cost model that agree best with times on this machine.
+
+    Args:
+        turns: of each measurement.
+        rows: of `rows_3x3`.
+        normalized: of `rows_1x1`.
+    """
+    from hortus.engine.tensorflow import cost_model
+
+    tile, kernel = fit_winograd(rows)
+    products, outputs = fit_normalization(normalized)
+    return dataclasses.replace(
+        cost_model.figures(),
+        winograd_tile=round(tile, 1),
+        winograd_kernel=round(kernel, 1),
+        normalization_products=round(products, 1),
+        normalization_outputs=round(outputs),
+        least_channels=least_channels(turns),
+        most_narrow=most_narrow(turns),
+    )
+
+
+def fit_winograd(rows: list[Row]) -> tuple[float, float]:
+    """What mapping a number of a tile, and the kernel, cost, in products.
+
+    By the model, direct / ratio / 36 = (tiles + kernel) c f + tile * tiles (c + f): linear in the
+    two, each row divided by its left side, so that small sizes count as much as large ones.
+    """
+    import numpy as np
+
+    from hortus.engine.tensorflow import winograd
+
+    matrix, right = [], []
+    for (batch, side, channels, filters), times, _, _ in rows:
+        tiles = winograd.count_tiles([(batch, side, side)])
+        direct = 9 * batch * side**2 * channels * filters
+        reduced = direct * times["Winograd"] / times["TensorFlow"] / 36
+        matrix.append([tiles * (channels + filters) / reduced, channels * filters / reduced])
+        right.append(1.0 - tiles * channels * filters / reduced)
+    tile, kernel = np.linalg.lstsq(np.array(matrix), np.array(right), rcond=None)[0]
+    return max(float(tile), 1.0), max(float(kernel), 1.0)
+
+
+def fit_normalization(rows: list[Row]) -> tuple[float, float]:
+    """Products per normalised output, and outputs per call of the fused way.
+
+    The milliseconds that it gains are a * outputs - b * products - c, by the model.
+    """
+    import numpy as np
+
+    from hortus.engine.tensorflow import cost_model
+
+    matrix, right = [], []
+    for (batch, side, channels, filters), times, _, _ in rows:
+        count = batch * side**2
+        products = cost_model.normalized_products(count, channels, filters)
+        weight = 1.0 / times["products"]  # small sizes count as much as large ones
+        matrix.append([weight * count * filters, -weight * products, -weight])
+        right.append(weight * (times["products"] - times["in one"]))
+    matrix = np.array(matrix)
+    scale = np.abs(matrix).max(axis=0)
+    found = np.linalg.lstsq(matrix / scale, np.array(right), rcond=None)[0] / scale
+    per_output, per_product, per_call = np.maximum(found, 1e-12)
+    return float(per_output / per_product), float(per_call / per_output)
+
+
+def least_channels(turns: int) -> int:
+    """The fewest channels from which on the products of a 3x3 convolution are faster."""
+    import tensorflow as tf
+
+    from hortus.engine.tensorflow import convolutions
+
+    ways = {
+        "TensorFlow": lambda x, kernel: tf.nn.conv2d(x, kernel, 1, "SAME"),
+        "products": lambda x, kernel: convolutions.convolution_3x3(x, kernel, (1, 1)),
+    }
+    least = 2 * _SIZES_FEW_CHANNELS[-1][2]
+    for batch, side, channels, filters in reversed(_SIZES_FEW_CHANNELS):
+        values = [
+            tf.random.normal([batch, side, side, channels]),
+            tf.random.normal([3, 3, channels, filters]),
+        ]
+        times = compare(ways, values, filters, turns)
+        if times["products"] > times["TensorFlow"]:
+            break
+        least = channels
+    return least
+
+
+def most_narrow(turns: int) -> int:
+    """The most columns of the other factor up to which padded rows gain; 0 if they never do."""
+    import tensorflow as tf
+
+    from hortus.engine.tensorflow import cost_model
+
+    @tf.function(autograph=False)
+    def product(x: Any, y: Any) -> Any:
+        return tf.matmul(x, y, transpose_a=True)
+
+    @tf.function(autograph=False)
+    def padded(x: Any, y: Any) -> Any:
+        return product(tf.pad(x, [[0, 0], [0, cost_model.figures().padding]]), y)
+
+    most = 0
+    for batch, side, channels, filters in _SIZES_NARROW:
+        inputs = tf.random.normal([batch * side**2, channels])
+        slopes = tf.random.normal([batch * side**2, filters])
+        ways = {
+            "plain": functools.partial(product, inputs, slopes),
+            "padded": functools.partial(padded, inputs, slopes),
+        }
+        times = alternate(ways, turns)
+        if times["padded"] > times["plain"]:
+            break
+        most = filters
+    return most
+
+
+def show_figures(found: Any) -> None:
+    """Prints figures beside those in use."""
+    from rich import console, table
+
+    from hortus.engine.tensorflow import cost_model
+
+    shown = table.Table("figure", "in use", "fitted", title="figures of the cost model")
+    for name, value in dataclasses.asdict(cost_model.figures()).items():
+        shown.add_row(name, str(value), str(getattr(found, name)))
+    console.Console(width=120).print(shown)
+
+
 def main() -> None:
     """Prints the tables."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--turns", type=int, default=15)
+    parser.add_argument("--fit", action="store_true", help="fit the cost model and write it")
+    parser.add_argument("--figures", type=pathlib.Path, help="the file to write them to")
     arguments = parser.parse_args()
-    show("3x3 convolutions, ms", rows_3x3(arguments.turns))
-    show("1x1 convolutions with batch normalisation, ms", rows_1x1(arguments.turns))
+    rows, normalized = rows_3x3(arguments.turns), rows_1x1(arguments.turns)
+    show("3x3 convolutions, ms", rows)
+    show("1x1 convolutions with batch normalisation, ms", normalized)
     show("1x1 convolutions, ms", rows_padded(arguments.turns))
+    if arguments.fit:
+        from hortus.engine.tensorflow import cost_model
+
+        found = fit(arguments.turns, rows, normalized)
+        show_figures(found)
+        path = arguments.figures or cost_model.PATH
+        cost_model.write(path, found)
+        print(f"written to {path}")
 
 
 if __name__ == "__main__":

@@ -44,6 +44,7 @@ OURS = {
     ),
     "hortus.vision.modeling": (
         "hortus.core.registry",
+        "hortus.engine.collectives",  # batch normalisation over replicas
         "hortus.engine.kernels",  # the one place where a backend's faster kernel is chosen
         "hortus.hyperparams",  # a builder's signature says hyperparams.Config
         "hortus.vision.configs",

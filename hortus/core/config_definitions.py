@@ -150,9 +150,10 @@ class RuntimeConfig(hyperparams.Config):
     run_eagerly: bool = False
     """Whether steps run without compilation, to debug them."""
     fast_kernels: bool = True
-    """Whether training takes faster ways than TensorFlow's own, in float32 on a CPU: 3x3
-    convolutions of many channels by Winograd's algorithm, which rounds to about 1e-5 of the largest
-    output, and activations compiled by XLA."""
+    """Whether training takes faster ways than TensorFlow's own, in float32 on a CPU, which round
+    differently: 3x3 convolutions of many channels by Winograd's algorithm, to about 1e-5 of the
+    largest output; others, and 1x1 ones, by matrix products, together with the batch normalisation
+    after them; activations and focal losses compiled by XLA."""
     batchnorm_spatial_persistent: bool = hyperparams.inert(
         False, "cuDNN chooses its batch normalisation kernel itself"
     )

@@ -27,8 +27,11 @@ def set_mixed_precision_policy(dtype: Optional[str]) -> None:
 
 
 def set_fast_kernels(allow: bool) -> None:
-    """Allows training to compute in faster ways, which round otherwise; it may at first."""
-    kernels.allow_fast_kernels(allow)
+    """Allows training to compute in faster ways, which round differently; it may at first.
+
+    `hortus.engine.kernels.FAST_KERNELS.governs` lists what this concerns.
+    """
+    kernels.FAST_KERNELS.allow(allow)
 
 
 def set_seed_and_determinism(runtime_config: cfg.RuntimeConfig) -> Optional[int]:

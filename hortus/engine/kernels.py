@@ -1,29 +1,25 @@
-"""Kernels and collectives that `keras.ops` does not offer, by backend.
+"""What backends may compute faster than `keras.ops` does, declared with `keras.ops`.
 
-Each function says what it returns where the backend has nothing faster, so that a layer is written
-once: it asks here, and otherwise computes with `keras.ops`.
+A layer calls these functions and is written once. The faster ways are in the backends' folders; see
+`hortus.engine.dispatch` for how they are registered and when they are taken.
 """
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
+from keras import ops
 
-from hortus.engine import keras_private
+from hortus.engine.dispatch import Setting, dispatched
 
-_allows_fast_kernels = True
-
-
-def allow_fast_kernels(allow: bool) -> None:
-    """Whether training may compute in faster ways, which round otherwise; it may at first."""
-    global _allows_fast_kernels
-    _allows_fast_kernels = allow
+FAST_KERNELS = Setting("fast_kernels")
+"""`runtime.fast_kernels`: `FAST_KERNELS.governs` lists the functions that may round otherwise to be
+faster, which `with FAST_KERNELS.scope(False)` stops."""
 
 
-def convolution_3x3(
-    inputs: Sequence[Any], kernel: Any, strides: tuple[int, int]
-) -> list[Any] | None:
-    """3x3 convolutions with as much padding as they need, fast in training.
+@dispatched(FAST_KERNELS)
+def convolution_3x3(inputs: Sequence[Any], kernel: Any, strides: tuple[int, int]) -> list[Any]:
+    """3x3 convolutions by one kernel, with as much padding as they need; for training.
 
     Args:
         inputs: each (batch, height, width, channels).
@@ -32,17 +28,14 @@ def convolution_3x3(
 
     Returns:
         For each input, (batch, height, width, filters), sizes divided by the strides and rounded
-        up; None where the plain way, one after the other, is as fast, or not known to be slower.
+        up.
     """
-    if keras.backend.backend() != "tensorflow" or not _allows_fast_kernels:
-        return None
-    from hortus.engine.tensorflow import kernels
-
-    return kernels.convolution_3x3(inputs, kernel, strides)
+    return [_convolution(x, kernel, strides) for x in inputs]
 
 
+@dispatched(FAST_KERNELS)
 def convolution_1x1(inputs: Any, kernel: Any, strides: tuple[int, int]) -> Any:
-    """A 1x1 convolution, fast in training.
+    """A 1x1 convolution, for training.
 
     Args:
         inputs: (batch, height, width, channels).
@@ -50,20 +43,20 @@ def convolution_1x1(inputs: Any, kernel: Any, strides: tuple[int, int]) -> Any:
         strides: along height and width.
 
     Returns:
-        (batch, height, width, filters), sizes divided by the strides and rounded up; None where
-        the plain way is as fast, or not known to be slower.
+        (batch, height, width, filters), sizes divided by the strides and rounded up.
     """
-    if keras.backend.backend() != "tensorflow" or not _allows_fast_kernels:
-        return None
-    from hortus.engine.tensorflow import kernels
-
-    return kernels.convolution_1x1(inputs, kernel, strides)
+    return _convolution(inputs, kernel, strides)
 
 
+def _convolution(inputs: Any, kernel: Any, strides: tuple[int, int]) -> Any:
+    return ops.conv(inputs, kernel, strides, padding="same", data_format="channels_last")
+
+
+@dispatched(FAST_KERNELS)
 def normalized_convolution_1x1(
     inputs: Any, kernel: Any, strides: tuple[int, int], gamma: Any, beta: Any, *, epsilon: float
-) -> tuple[Any, Any, Any] | None:
-    """A 1x1 convolution and the batch normalisation of its outputs, fast in training.
+) -> tuple[Any, Any, Any]:
+    """A 1x1 convolution and the batch normalisation of its outputs, for training.
 
     Args:
         inputs: (batch, height, width, channels).
@@ -75,17 +68,13 @@ def normalized_convolution_1x1(
 
     Returns:
         The normalised outputs, (batch, height, width, filters), and the mean and the (population)
-        variance that they were normalised by, which have no gradient; None where one after the
-        other is as fast, or not known to be slower.
+        variance that they were normalised by, which need not have a gradient.
     """
-    if keras.backend.backend() != "tensorflow" or not _allows_fast_kernels:
-        return None
-    from hortus.engine.tensorflow import kernels
-
-    return kernels.normalized_convolution_1x1(inputs, kernel, strides, gamma, beta, epsilon=epsilon)
+    return batch_norm(convolution_1x1(inputs, kernel, strides), gamma, beta, epsilon=epsilon)
 
 
-def fused_batch_norm(
+@dispatched()
+def batch_norm(
     inputs: Any,
     gamma: Any,
     beta: Any,
@@ -93,30 +82,84 @@ def fused_batch_norm(
     epsilon: float,
     mean: Any = None,
     variance: Any = None,
-) -> tuple[Any, Any, Any] | None:
-    """Batch normalisation over all axes but the last, in one kernel.
+) -> tuple[Any, Any, Any]:
+    """Batch normalisation over all axes but the last.
 
     Args:
-        inputs: (..., channels), float32, bfloat16 or float16.
+        inputs: (..., channels).
         gamma: (channels,) float32 scale.
         beta: (channels,) float32 offset.
         epsilon: added to the variance.
         mean: (channels,) float32; with `variance`, what to normalise by instead of the batch's own.
+            Faster ways give it no gradient.
         variance: (channels,) float32.
 
     Returns:
         The outputs, like `inputs`, and the mean and the (population) variance they were normalised
-        by; None where the backend has no such kernel for these inputs.
+        by.
     """
-    if keras.backend.backend() != "tensorflow":
-        return None
-    from hortus.engine.tensorflow import kernels
+    given = keras.backend.standardize_dtype(inputs.dtype)
+    inputs = ops.cast(inputs, keras.backend.result_type(given, "float32"))
+    if mean is None:
+        mean, variance = moments(inputs)
+    outputs = (inputs - mean) * (ops.rsqrt(variance + epsilon) * gamma) + beta
+    if keras.backend.is_float_dtype(given):
+        outputs = ops.cast(outputs, given)
+    return outputs, mean, variance
 
-    return kernels.fused_batch_norm(
-        inputs, gamma, beta, epsilon=epsilon, mean=mean, variance=variance
-    )
+
+def moments(inputs: Any) -> tuple[Any, Any]:
+    """Mean and population variance over all axes but the last, in float32 at least."""
+    # In two passes: on JAX `ops.moments` subtracts squares, which cancel around a large mean.
+    inputs = ops.cast(inputs, keras.backend.result_type(inputs.dtype, "float32"))
+    axes = list(range(len(inputs.shape) - 1))
+    mean = ops.mean(inputs, axis=axes)
+    return mean, ops.mean(ops.square(inputs - mean), axis=axes)
 
 
+@dispatched()
+def layer_norm(inputs: Any, gamma: Any, beta: Any, *, epsilon: float) -> Any:
+    """Layer normalisation over the last axis.
+
+    Args:
+        inputs: (..., features); computed with in float32.
+        gamma: (features,) float32 scale.
+        beta: (features,) float32 offset.
+        epsilon: added to the variance.
+
+    Returns:
+        float32 outputs like `inputs`.
+    """
+    inputs = ops.cast(inputs, "float32")
+    centred = inputs - ops.mean(inputs, axis=-1, keepdims=True)
+    variance = ops.mean(ops.square(centred), axis=-1, keepdims=True)
+    return centred * ops.rsqrt(variance + epsilon) * gamma + beta
+
+
+@dispatched(FAST_KERNELS)
+def in_one_pass(function: Callable, *inputs: Any, **constants: Any) -> Any:
+    """A function of single elements; in training, in one pass over memory.
+
+    Args:
+        function: computes each element of its result from those at the same place of its inputs,
+            with `keras.ops`; one that is not made anew for each call.
+        *inputs: tensors; those after the first have no gradient.
+        **constants: named arguments, hashable.
+
+    Returns:
+        `function(*inputs, **constants)`.
+    """
+    first, *others = inputs
+    return function(first, *(ops.stop_gradient(x) for x in others), **constants)
+
+
+@dispatched()
+def half_sum_of_squares(inputs: Any) -> Any:
+    """Half of the sum of all squares, a scalar, whose gradient is the inputs."""
+    return 0.5 * ops.sum(ops.square(inputs))
+
+
+@dispatched()
 def non_max_suppression(
     boxes: Any,
     scores: Any,
@@ -125,7 +168,7 @@ def non_max_suppression(
     score_threshold: float,
     max_detections: int,
 ) -> tuple[Any, Any, Any, Any] | None:
-    """Non-maximum suppression of all images and classes, in one kernel.
+    """Non-maximum suppression of all images and classes; a `Kernel` of `hortus.vision.ops.nms`.
 
     Args:
         boxes: (batch, n, classes or 1, 4) float32, in pixels.
@@ -137,75 +180,12 @@ def non_max_suppression(
     Returns:
         Boxes (batch, max_detections, 4), classes (batch, max_detections) int32, scores
         (batch, max_detections), best first and padded with 0, and how many they are, (batch,)
-        int32; None where the backend has no such kernel.
+        int32; None where the backend has no such kernel, as `nms` knows the plain way.
     """
-    if keras.backend.backend() != "tensorflow":
-        return None
-    from hortus.engine.tensorflow import kernels
-
-    return kernels.non_max_suppression(
-        boxes,
-        scores,
-        iou_threshold=iou_threshold,
-        score_threshold=score_threshold,
-        max_detections=max_detections,
-    )
+    return None
 
 
-def layer_norm(inputs: Any, gamma: Any, beta: Any, *, epsilon: float) -> Any:
-    """Layer normalisation over the last axis, with its gradient in closed form.
-
-    Args:
-        inputs: (..., features); computed with in float32.
-        gamma: (features,) float32 scale.
-        beta: (features,) float32 offset.
-        epsilon: added to the variance.
-
-    Returns:
-        float32 outputs like `inputs`; None where the compiler does as well by itself.
-    """
-    if keras.backend.backend() != "tensorflow":
-        return None
-    from hortus.engine.tensorflow import kernels
-
-    return kernels.layer_norm(inputs, gamma, beta, epsilon=epsilon)
-
-
-def in_one_pass(function: Callable, *inputs: Any, **constants: Any) -> Any:
-    """A function of single elements, in one pass over memory in training.
-
-    Args:
-        function: computes each element of its result from those at the same place of its inputs,
-            with `keras.ops`; one that is not made anew for each call.
-        *inputs: tensors; those after the first have no gradient.
-        **constants: named arguments, hashable.
-
-    Returns:
-        `function(*inputs, **constants)`.
-    """
-    if keras.backend.backend() == "tensorflow" and _allows_fast_kernels:
-        from hortus.engine.tensorflow import kernels
-
-        outputs = kernels.in_one_pass(function, inputs, constants)
-        if outputs is not None:
-            return outputs
-    first, *others = inputs
-    return function(first, *(keras.ops.stop_gradient(x) for x in others), **constants)
-
-
-def half_sum_of_squares(inputs: Any) -> Any:
-    """Half of the sum of all squares, whose gradient is the inputs.
-
-    Returns:
-        A scalar; None where the compiler does as well by itself.
-    """
-    if keras.backend.backend() != "tensorflow":
-        return None
-    from hortus.engine.tensorflow import kernels
-
-    return kernels.half_sum_of_squares(inputs)
-
-
+@dispatched()
 def momentum_step(
     variable: Any,
     velocity: Any,
@@ -226,44 +206,13 @@ def momentum_step(
         nesterov: whether the step looks ahead.
 
     Returns:
-        Whether it did; False where the backend has no such kernel for these values.
+        Whether it did; False where the backend has no such kernel, as optimizers know the plain
+        way.
     """
-    if keras.backend.backend() != "tensorflow":
-        return False
-    from hortus.engine.tensorflow import kernels
-
-    return kernels.momentum_step(
-        variable, velocity, gradient, learning_rate, momentum=momentum, nesterov=nesterov
-    )
+    return False
 
 
-def add_number(variable: Any, amount: Any) -> None:
-    """Adds to a variable that holds a number, in one operation where Keras takes three."""
-    amount = keras.ops.cast(amount, variable.dtype)
-    if keras.backend.backend() == "tensorflow" and keras_private.stateless_scope() is None:
-        from hortus.engine.tensorflow import kernels
-
-        if kernels.add_number(variable.value, amount):
-            return
-    variable.assign_add(amount)
-
-
-def separate_replicas() -> int:
-    """Over how many replicas, each seeing its own part of the batch, the caller is being run.
-
-    1 on JAX, where a compiled step sees the whole batch however it is split over devices.
-    """
-    if keras.backend.backend() != "tensorflow":
-        return 1
-    from hortus.engine.tensorflow import kernels
-
-    return kernels.separate_replicas()
-
-
-def sum_over_replicas(value: Any) -> Any:
-    """Adds up `value` over the replicas of `separate_replicas`; differentiable."""
-    if keras.backend.backend() != "tensorflow":
-        return value
-    from hortus.engine.tensorflow import kernels
-
-    return kernels.sum_over_replicas(value)
+@dispatched()
+def add_number(variable: Any, amount: Any) -> Any:
+    """Adds to a variable of Keras that holds a number."""
+    variable.assign_add(ops.cast(amount, variable.dtype))

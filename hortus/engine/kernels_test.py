@@ -9,27 +9,92 @@ from hortus.vision.ops import nms
 ON_TENSORFLOW = keras.backend.backend() == "tensorflow"
 
 
-@pytest.mark.skipif(not ON_TENSORFLOW, reason="only TensorFlow has the kernel")
+def on_both_ways(kernel):
+    return pytest.mark.parametrize("way", [kernel, kernel.plain], ids=["chosen", "plain"])
+
+
+@on_both_ways(kernels.batch_norm)
 @pytest.mark.parametrize("fixed", [False, True])
-def test_fused_batch_norm_is_the_formula(fixed):
+def test_batch_norm_is_the_formula(fixed, way):
     random = np.random.RandomState(0)
     x = random.normal(2.0, 3.0, (4, 3, 5, 6)).astype("float32")
     gamma, beta, mean = random.normal(size=(3, 6)).astype("float32")
     variance = mean**2 + 0.1
     given = {"mean": mean, "variance": variance} if fixed else {}
-    y, *moments = kernels.fused_batch_norm(x, gamma, beta, epsilon=1e-3, **given)
+    y, *moments = way(x, gamma, beta, epsilon=1e-3, **given)
     if not fixed:
         mean, variance = x.mean((0, 1, 2)), x.var((0, 1, 2))
     # float32 rounding of sums of 60 numbers.
-    np.testing.assert_allclose(moments, [mean, variance], rtol=1e-5)
+    np.testing.assert_allclose([np.array(each) for each in moments], [mean, variance], rtol=1e-5)
     expected = (x - mean) / np.sqrt(variance + 1e-3) * gamma + beta
     np.testing.assert_allclose(y, expected, atol=1e-4)
 
 
-def test_fused_batch_norm_leaves_alone_what_the_kernel_would_change():
+@on_both_ways(kernels.batch_norm)
+def test_batch_norm_keeps_half_precision_and_float32_moments(way):
+    x = ops.cast(np.random.RandomState(0).normal(size=(8, 4)), "bfloat16")
+    one = ops.ones(4)
+    found = way(x, one, one, epsilon=1e-3)
+    types = [keras.backend.standardize_dtype(each.dtype) for each in found]
+    assert types == ["bfloat16", "float32", "float32"]
+
+
+@pytest.mark.skipif(not ON_TENSORFLOW, reason="only TensorFlow has the kernel")
+def test_batch_norm_leaves_alone_what_the_kernel_would_change():
     x, one = np.ones((2, 1, 1, 3), "float32"), np.ones(3, "float32")
-    assert kernels.fused_batch_norm(x, one, one, epsilon=1e-6) is None
-    assert kernels.fused_batch_norm(ops.cast(x, "int32"), one, one, epsilon=1e-3) is None
+    assert kernels.batch_norm.fast(x, one, one, epsilon=1e-3) is not None
+    assert kernels.batch_norm.fast(x, one, one, epsilon=1e-6) is None
+    assert kernels.batch_norm.fast(ops.cast(x, "int32"), one, one, epsilon=1e-3) is None
+
+
+@pytest.mark.parametrize("strides", [(1, 1), (2, 3)])
+def test_convolutions_are_those_of_keras(strides):
+    """As declared and as chosen; the ways of a backend have tests of their own for gradients."""
+    random = np.random.RandomState(0)
+    x = ops.convert_to_tensor(random.normal(size=(2, 7, 6, 16)).astype("float32"))
+    for side, function in ((1, kernels.convolution_1x1), (3, kernels.convolution_3x3)):
+        kernel = ops.convert_to_tensor(random.normal(size=(side, side, 16, 20)).astype("float32"))
+        expected = ops.convert_to_numpy(
+            keras.layers.Conv2D(20, side, strides, "same").convolution_op(x, kernel)
+        )
+        for way in (function, function.plain):
+            found = way(x, kernel, strides) if side == 1 else way([x], kernel, strides)[0]
+            # Sums of up to 144 products in another order.
+            np.testing.assert_allclose(found, expected, atol=1e-5 * np.abs(expected).max())
+
+
+@on_both_ways(kernels.normalized_convolution_1x1)
+def test_a_normalized_convolution_is_both(way):
+    random = np.random.RandomState(0)
+    x = random.normal(2.0, 3.0, (4, 32, 32, 16)).astype("float32")
+    kernel, (gamma, beta) = random.normal(size=(1, 1, 16, 96)), random.normal(size=(2, 96))
+    y, mean, variance = way(
+        ops.convert_to_tensor(x),
+        *(ops.convert_to_tensor(each.astype("float32")) for each in (kernel,)),
+        (1, 1),
+        *(ops.convert_to_tensor(each.astype("float32")) for each in (gamma, beta)),
+        epsilon=1e-3,
+    )
+    outputs = x.astype("float64") @ kernel[0, 0]
+    normal = (outputs - outputs.mean((0, 1, 2))) / np.sqrt(outputs.var((0, 1, 2)) + 1e-3)
+    # Sums over 4096 positions in float32.
+    np.testing.assert_allclose(mean, outputs.mean((0, 1, 2)), atol=1e-4)
+    np.testing.assert_allclose(variance, outputs.var((0, 1, 2)), rtol=1e-4)
+    np.testing.assert_allclose(y, normal * gamma + beta, atol=1e-4)
+
+
+@on_both_ways(kernels.half_sum_of_squares)
+def test_half_a_sum_of_squares(way):
+    assert float(way(ops.convert_to_tensor([1.0, 2.0, 3.0]))) == 7.0
+
+
+def test_the_setting_lists_what_rounds_otherwise():
+    assert kernels.FAST_KERNELS.governs == [
+        "convolution_3x3",
+        "convolution_1x1",
+        "normalized_convolution_1x1",
+        "in_one_pass",
+    ]
 
 
 def suppressed(compiled):
@@ -63,11 +128,6 @@ def test_non_max_suppression_compiles():
     np.testing.assert_array_equal(actual.scores, expected.scores)
 
 
-def test_outside_of_a_strategy_there_is_one_replica():
-    assert kernels.separate_replicas() == 1
-    assert ops.convert_to_numpy(kernels.sum_over_replicas(ops.ones(()))) == 1.0
-
-
 @pytest.mark.skipif(not ON_TENSORFLOW, reason="elsewhere it is plain operations")
 def test_the_gradient_of_layer_norm_is_that_of_differentiation():
     import tensorflow as tf
@@ -80,9 +140,10 @@ def test_the_gradient_of_layer_norm_is_that_of_differentiation():
         mean, variance = tf.nn.moments(x, [-1], keepdims=True)
         return (x - mean) / tf.sqrt(variance + 1e-6) * gamma + beta
 
-    def ours():
-        return kernels.layer_norm(x, gamma, beta, epsilon=1e-6)
+    def ours(way=kernels.layer_norm):
+        return way(x, gamma, beta, epsilon=1e-6)
 
+    np.testing.assert_allclose(ours(kernels.layer_norm.plain), plain_layer_norm(), atol=1e-5)
     results = []
     for function in (ours, plain_layer_norm):
         with tf.GradientTape() as tape:

@@ -6,25 +6,39 @@ up to twice as long.
 """
 
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-_LEAST_CHANNELS = 16
-"""From which on 3x3 convolutions gain: each input is copied nine times, as a row of channels."""
-_MOST_BYTES = 64_000_000
-"""That these copies may take."""
-_UNLUCKY_WIDTH = 1024
-"""Rows of a multiple of that many numbers all begin at the same place of a processor's cache."""
-_MOST_NARROW = 320
-"""Columns of the other factor up to which oneDNN suffers: products take 1.5 times as long."""
-_PADDING = 16
-"""Columns that end it, copying included."""
+from hortus.engine import kernels
+from hortus.engine.tensorflow import cost_model, winograd
+from hortus.engine.tensorflow.placement import runs_on_cpu
+
+
+@kernels.convolution_1x1.on("tensorflow")
+def _convolution_1x1(inputs: Any, kernel: Any, strides: tuple[int, int]) -> Any:
+    inputs, kernel = tf.convert_to_tensor(inputs), tf.convert_to_tensor(kernel)
+    return convolution_1x1(inputs, kernel, strides) if runs_on_cpu(kernel) else None
+
+
+@kernels.convolution_3x3.on("tensorflow")
+def _convolution_3x3(
+    inputs: Sequence[Any], kernel: Any, strides: tuple[int, int]
+) -> list[Any] | None:
+    inputs, kernel = [tf.convert_to_tensor(x) for x in inputs], tf.convert_to_tensor(kernel)
+    if not runs_on_cpu(kernel):
+        return None
+    if strides == (1, 1) and winograd.is_faster(inputs, kernel):
+        return winograd.convolution(inputs, kernel)
+    if len(inputs) == 1 and is_3x3_faster(inputs[0], kernel, strides):
+        return [convolution_3x3(inputs[0], kernel, strides)]
+    return None
 
 
 def convolution_1x1(inputs: tf.Tensor, kernel: tf.Tensor, strides: tuple[int, int]) -> tf.Tensor:
-    """See `hortus.engine.kernels.convolution_1x1`."""
+    """See `hortus.engine.kernels.convolution_1x1`; float32."""
     inputs = with_strides(inputs, strides)
     channels, filters = kernel.shape[2:]
 
@@ -58,9 +72,9 @@ def sum_of_products(inputs: tf.Tensor, slopes: tf.Tensor) -> tf.Tensor:
 
 
 def _padded(rows: tf.Tensor, other_width: int) -> tf.Tensor:
-    if rows.shape[1] % _UNLUCKY_WIDTH or other_width > _MOST_NARROW:
-        return rows
-    return tf.pad(rows, [[0, 0], [0, _PADDING]])
+    # Where oneDNN suffers from rows that compete for the cache, copying included.
+    padding = cost_model.padding(rows.shape, other_width)
+    return tf.pad(rows, [[0, 0], [0, padding]]) if padding else rows
 
 
 def with_strides(inputs: tf.Tensor, strides: tuple[int, int]) -> tf.Tensor:
@@ -74,11 +88,11 @@ def with_strides(inputs: tf.Tensor, strides: tuple[int, int]) -> tf.Tensor:
 
 def is_3x3_faster(inputs: tf.Tensor, kernel: tf.Tensor, strides: tuple[int, int]) -> bool:
     """Whether `convolution_3x3` is, than TensorFlow's way."""
-    if None in inputs.shape or min(kernel.shape[2:]) < _LEAST_CHANNELS:
+    if None in inputs.shape:
         return False
-    batch, height, width, channels = inputs.shape
+    batch, height, width, _ = inputs.shape
     outputs = batch * -(-height // strides[0]) * -(-width // strides[1])
-    return outputs * 9 * channels * inputs.dtype.size <= _MOST_BYTES
+    return cost_model.is_3x3_product_faster(outputs, *kernel.shape[2:], inputs.dtype.size)
 
 
 def convolution_3x3(inputs: tf.Tensor, kernel: tf.Tensor, strides: tuple[int, int]) -> tf.Tensor:

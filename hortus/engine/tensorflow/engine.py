@@ -11,12 +11,12 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from hortus.engine import keras_private
+from hortus.engine import keras_private, kernels
 from hortus.engine.accumulation import GradientCollector, part
 from hortus.engine.base import END_OF_TRAINING_DATA, Engine, Feed, Step, batch_size, uneven
 from hortus.engine.environment import EngineError
 from hortus.engine.loss_scale import innermost
-from hortus.engine.tensorflow import one_pass, weight_decay
+from hortus.engine.tensorflow import weight_decay
 from hortus.engine.tensorflow.feed import DatasetFeed
 
 
@@ -24,7 +24,7 @@ def value_and_grad(
     fn: Callable[[], Any], variables: Sequence[Any], optimizer: Optional[Any] = None
 ) -> tuple[Any, list[Any]]:
     """See `hortus.engine.value_and_grad`."""
-    with weight_decay.deferred() as penalties, one_pass.allowed():
+    with weight_decay.deferred() as penalties, kernels.FAST_KERNELS.training_step():
         with tf.GradientTape() as tape:
             result = fn()
             loss = result[0] if isinstance(result, tuple) else result

@@ -1,60 +1,26 @@
-"""The TensorFlow side of `hortus.engine.kernels`."""
+"""Faster ways of TensorFlow for `hortus.engine.kernels`, and of the modules beside this one."""
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
+import keras
 import tensorflow as tf
-from tensorflow.python.ops import control_flow_util  # no public way tells that XLA is compiling
 
-from hortus.engine.tensorflow import (
+from hortus.engine import keras_private, kernels
+from hortus.engine.tensorflow import (  # noqa: F401  they register their own
     convolutions,
     normalized_convolution,
     one_pass,
     weight_decay,
-    winograd,
 )
+from hortus.engine.tensorflow.placement import is_compiled_by_xla
 
 _FUSABLE = ("float32", "bfloat16", "float16")
 # Below this, TensorFlow silently raises epsilon, as cuDNN asks for it.
 _LEAST_EPSILON = 1.001e-5
-_LEAST_SPEED_UP = 1.05
-"""Expected of Winograd's algorithm, which takes more memory, to choose it."""
 
 
-def convolution_3x3(
-    inputs: Sequence[Any], kernel: Any, strides: tuple[int, int]
-) -> list[Any] | None:
-    """See `hortus.engine.kernels.convolution_3x3`."""
-    inputs, kernel = [tf.convert_to_tensor(x) for x in inputs], tf.convert_to_tensor(kernel)
-    if not _runs_on_cpu(kernel):
-        return None
-    if strides == (1, 1) and winograd.speed_up(inputs, kernel) >= _LEAST_SPEED_UP:
-        return winograd.convolution(inputs, kernel)
-    if len(inputs) == 1 and convolutions.is_3x3_faster(inputs[0], kernel, strides):
-        return [convolutions.convolution_3x3(inputs[0], kernel, strides)]
-    return None
-
-
-def convolution_1x1(inputs: Any, kernel: Any, strides: tuple[int, int]) -> Any:
-    """See `hortus.engine.kernels.convolution_1x1`."""
-    inputs, kernel = tf.convert_to_tensor(inputs), tf.convert_to_tensor(kernel)
-    if not _runs_on_cpu(kernel):
-        return None
-    return convolutions.convolution_1x1(inputs, kernel, strides)
-
-
-def normalized_convolution_1x1(
-    inputs: Any, kernel: Any, strides: tuple[int, int], gamma: Any, beta: Any, *, epsilon: float
-) -> tuple[Any, Any, Any] | None:
-    """See `hortus.engine.kernels.normalized_convolution_1x1`."""
-    inputs, kernel = tf.convert_to_tensor(inputs), tf.convert_to_tensor(kernel)
-    if not normalized_convolution.is_faster(inputs, kernel, strides) or not _runs_on_cpu(kernel):
-        return None
-    gamma, beta = tf.convert_to_tensor(gamma), tf.convert_to_tensor(beta)
-    return normalized_convolution.convolution(inputs, kernel, strides, gamma, beta, epsilon=epsilon)
-
-
-def fused_batch_norm(
+@kernels.batch_norm.on("tensorflow")
+def batch_norm(
     inputs: Any,
     gamma: Any,
     beta: Any,
@@ -63,7 +29,7 @@ def fused_batch_norm(
     mean: Any = None,
     variance: Any = None,
 ) -> tuple[Any, Any, Any] | None:
-    """See `hortus.engine.kernels.fused_batch_norm`."""
+    """By the fused kernel, for the types and epsilons that it takes as they are."""
     inputs = tf.convert_to_tensor(inputs)
     if inputs.dtype.name not in _FUSABLE or epsilon < _LEAST_EPSILON:
         return None
@@ -95,6 +61,7 @@ def fused_batch_norm(
     return outputs, batch_mean, batch_variance * ((count - 1.0) / count)
 
 
+@kernels.non_max_suppression.on("tensorflow")
 def non_max_suppression(
     boxes: Any,
     scores: Any,
@@ -103,9 +70,9 @@ def non_max_suppression(
     score_threshold: float,
     max_detections: int,
 ) -> tuple[Any, Any, Any, Any] | None:
-    """See `hortus.engine.kernels.non_max_suppression`."""
-    if _is_compiled_by_xla():
-        return None  # it cannot compile the kernel
+    """By the combined kernel, which XLA cannot compile."""
+    if is_compiled_by_xla():
+        return None
     boxes, scores, classes, count = tf.image.combined_non_max_suppression(
         boxes,
         scores,
@@ -118,8 +85,9 @@ def non_max_suppression(
     return boxes, tf.cast(classes, tf.int32), scores, count
 
 
+@kernels.layer_norm.on("tensorflow")
 def layer_norm(inputs: Any, gamma: Any, beta: Any, *, epsilon: float) -> Any:
-    """See `hortus.engine.kernels.layer_norm`."""
+    """With its gradient in closed form."""
 
     # Without XLA each operation is a pass over memory; differentiation would make many more.
     @tf.custom_gradient
@@ -145,19 +113,7 @@ def layer_norm(inputs: Any, gamma: Any, beta: Any, *, epsilon: float) -> Any:
     return normalize(inputs, tf.convert_to_tensor(gamma), tf.convert_to_tensor(beta))
 
 
-def in_one_pass(function: Callable, inputs: Sequence[Any], constants: dict[str, Any]) -> Any:
-    """See `hortus.engine.kernels.in_one_pass`; None where it cannot be."""
-    tensors = tuple(tf.convert_to_tensor(x) for x in inputs)
-    if not one_pass.is_possible(tensors) or not _runs_on_cpu(tensors[0]):
-        return None
-    return one_pass.apply(function, tensors, constants)
-
-
-def half_sum_of_squares(inputs: Any) -> Any:
-    """See `hortus.engine.kernels.half_sum_of_squares`."""
-    return weight_decay.half_sum_of_squares(inputs)
-
-
+@kernels.momentum_step.on("tensorflow")
 def momentum_step(
     variable: Any,
     velocity: Any,
@@ -166,10 +122,10 @@ def momentum_step(
     *,
     momentum: float,
     nesterov: bool,
-) -> bool:
-    """See `hortus.engine.kernels.momentum_step`."""
+) -> bool | None:
+    """By the kernel for dense gradients."""
     if not isinstance(variable, tf.Variable) or isinstance(gradient, tf.IndexedSlices):
-        return False
+        return None
     tf.raw_ops.ResourceApplyKerasMomentum(
         var=variable.handle,
         accum=velocity.value.handle,
@@ -181,37 +137,12 @@ def momentum_step(
     return True
 
 
-def add_number(variable: Any, amount: Any) -> bool:
-    """See `hortus.engine.kernels.add_number`; False for a variable of several replicas."""
-    if type(variable).__name__ != "ResourceVariable":
-        return False
-    variable.assign_add(amount, read_value=False)
+@kernels.add_number.on("tensorflow")
+def add_number(variable: Any, amount: Any) -> bool | None:
+    """In one operation where Keras takes three; not for a variable of several replicas."""
+    if keras_private.stateless_scope() is not None:
+        return None
+    if type(variable.value).__name__ != "ResourceVariable":
+        return None
+    variable.value.assign_add(keras.ops.cast(amount, variable.dtype), read_value=False)
     return True
-
-
-def separate_replicas() -> int:
-    """See `hortus.engine.kernels.separate_replicas`."""
-    context = tf.distribute.get_replica_context()
-    return context.num_replicas_in_sync if context is not None else 1
-
-
-def sum_over_replicas(value: Any) -> Any:
-    """See `hortus.engine.kernels.sum_over_replicas`."""
-    context = tf.distribute.get_replica_context()
-    if context is None or context.num_replicas_in_sync == 1:
-        return value
-    return context.all_reduce(tf.distribute.ReduceOp.SUM, value)
-
-
-def _runs_on_cpu(weights: tf.Tensor) -> bool:
-    """Whether float32 is computed with by TensorFlow's kernels for CPUs.
-
-    On GPUs, cuDNN chooses its algorithms by itself.
-    """
-    if weights.dtype != tf.float32 or _is_compiled_by_xla():
-        return False
-    return not tf.config.list_logical_devices("GPU")
-
-
-def _is_compiled_by_xla() -> bool:
-    return control_flow_util.GraphOrParentsInXlaContext(tf.compat.v1.get_default_graph())

@@ -15,12 +15,21 @@ from typing import Any
 
 import tensorflow as tf
 
+from hortus.engine import kernels
+from hortus.engine.tensorflow import cost_model
 from hortus.engine.tensorflow.convolutions import sum_of_products, with_strides
+from hortus.engine.tensorflow.placement import runs_on_cpu
 
-_PRODUCTS_PER_OUTPUT = 80
-"""Multiplications that take as long as a number of the outputs takes to be normalised, on CPUs."""
-_OUTPUTS_PER_CALL = 75_000
-"""Outputs that take as long to be normalised as the many small operations take to be started."""
+
+@kernels.normalized_convolution_1x1.on("tensorflow")
+def _normalized_convolution_1x1(
+    inputs: Any, kernel: Any, strides: tuple[int, int], gamma: Any, beta: Any, *, epsilon: float
+) -> tuple[Any, Any, Any] | None:
+    inputs, kernel = tf.convert_to_tensor(inputs), tf.convert_to_tensor(kernel)
+    if not is_faster(inputs, kernel, strides) or not runs_on_cpu(kernel):
+        return None
+    gamma, beta = tf.convert_to_tensor(gamma), tf.convert_to_tensor(beta)
+    return convolution(inputs, kernel, strides, gamma, beta, epsilon=epsilon)
 
 
 def convolution(
@@ -32,7 +41,10 @@ def convolution(
     *,
     epsilon: float,
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """See `hortus.engine.kernels.normalized_convolution_1x1`."""
+    """See `hortus.engine.kernels.normalized_convolution_1x1`; float32, all sizes known.
+
+    The mean and the variance have no gradient.
+    """
     inputs = with_strides(inputs, strides)
     count = math.prod(inputs.shape[:3])
 
@@ -89,11 +101,9 @@ def is_faster(inputs: tf.Tensor, kernel: tf.Tensor, strides: tuple[int, int]) ->
     """Whether `convolution` is, than a convolution and a normalisation one after the other."""
     if None in inputs.shape:
         return False
-    batch, height, width, channels = inputs.shape
+    batch, height, width, _ = inputs.shape
     count = batch * -(-height // strides[0]) * -(-width // strides[1])
-    filters = kernel.shape[3]
-    products = channels**2 * (count + filters)
-    return count * filters > products / _PRODUCTS_PER_OUTPUT + _OUTPUTS_PER_CALL
+    return cost_model.is_normalized_faster(count, *kernel.shape[2:])
 
 
 def _sum_of_rows(rows: tf.Tensor) -> tf.Tensor:

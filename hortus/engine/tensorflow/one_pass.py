@@ -5,32 +5,31 @@ take from memory and back. XLA makes one loop of a whole function, and one of it
 computes what it needs of the function again: nothing but the inputs is kept for it.
 """
 
-import contextlib
-import contextvars
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
 
-_is_open: contextvars.ContextVar[bool] = contextvars.ContextVar("is_open", default=False)
+from hortus.engine import kernels
+from hortus.engine.tensorflow.placement import runs_on_cpu
 
 
-@contextlib.contextmanager
-def allowed() -> Iterator[None]:
-    """While it is open, functions may be compiled: exports and evaluations do without."""
-    token = _is_open.set(True)
-    try:
-        yield
-    finally:
-        _is_open.reset(token)
+@kernels.in_one_pass.on("tensorflow")
+def _in_one_pass(function: Callable, *inputs: Any, **constants: Any) -> Any:
+    # Compiled in training steps only: exports and evaluations do without.
+    if not kernels.FAST_KERNELS.in_training_step:
+        return None
+    tensors = tuple(tf.convert_to_tensor(x) for x in inputs)
+    if not is_possible(tensors) or not runs_on_cpu(tensors[0]):
+        return None
+    return apply(function, tensors, constants)
 
 
 def is_possible(inputs: tuple[tf.Tensor, ...]) -> bool:
     """Whether these inputs can be computed with so; XLA compiles anew for each other size."""
     return (
-        _is_open.get()
-        and all(x.shape.is_fully_defined() for x in inputs)
+        all(x.shape.is_fully_defined() for x in inputs)
         # XLA does not know one CPU device of a process from another.
         and len(tf.config.list_logical_devices("CPU")) == 1
     )

@@ -11,6 +11,8 @@ from typing import Any, Optional
 
 import tensorflow as tf
 
+from hortus.engine import kernels
+
 Penalties = list[tuple[Any, tf.Tensor]]
 """Variables, and the factors that their values are gradients by."""
 
@@ -28,6 +30,7 @@ def deferred() -> Iterator[Penalties]:
         _open.reset(token)
 
 
+@kernels.half_sum_of_squares.on("tensorflow")
 def half_sum_of_squares(inputs: Any) -> tf.Tensor:
     """Half of the sum of all squares; `inputs` may be a variable of Keras."""
     penalties, variable = _open.get(), getattr(inputs, "value", None)

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from hortus.engine.tensorflow import kernels, winograd
+from hortus.engine.tensorflow import winograd
 
 pytestmark = pytest.mark.skipif(
     keras.backend.backend() != "tensorflow", reason="of the TensorFlow engine"
@@ -80,20 +80,30 @@ def test_several_inputs_share_a_kernel():
 
 
 def test_many_channels_are_worth_it_and_few_are_not():
-    def expected(batch, side, channels, filters):
-        inputs, kernel = (
-            tf.zeros([batch, side, side, channels]),
-            tf.zeros([3, 3, channels, filters]),
-        )
-        return winograd.speed_up([inputs], kernel)
+    def is_faster(batch, side, channels, filters):
+        inputs = tf.zeros([batch, side, side, channels])
+        return winograd.is_faster([inputs], tf.zeros([3, 3, channels, filters]))
 
-    assert expected(4, 32, 256, 256) > 1.5
-    assert expected(4, 64, 64, 64) > kernels._LEAST_SPEED_UP  # measured: 1.05 to 1.2
-    assert expected(4, 32, 32, 32) < kernels._LEAST_SPEED_UP  # measured: 0.7
+    assert is_faster(4, 32, 256, 256)
+    assert not is_faster(4, 32, 32, 32)
     # All the work would be that of mapping the kernel.
-    assert expected(1, 4, 256, 256) < 1.0
-    function = tf.function(
-        lambda x: tf.constant(winograd.speed_up([x], tf.zeros([3, 3, 256, 256])))
-    )
-    unknown = function.get_concrete_function(tf.TensorSpec([None, 32, 32, 256], tf.float32))
-    assert float(unknown(tf.zeros([1, 32, 32, 256]))) == 0.0
+    assert not is_faster(1, 4, 256, 256)
+
+
+def test_unknown_sizes_and_very_many_tiles_are_left_alone():
+    def is_faster(*shape):
+        found = []
+        function = tf.function(
+            lambda x: found.append(winograd.is_faster([x], tf.zeros([3, 3, 256, 256])))
+        )
+        function.get_concrete_function(tf.TensorSpec(shape, tf.float32))
+        return found[0]
+
+    assert is_faster(1, 32, 32, 256)
+    assert not is_faster(None, 32, 32, 256)
+    assert not is_faster(64, 512, 512, 256)
+
+
+@pytest.mark.parametrize("shapes", [[(3, 7, 5)], [(2, 8, 8), (1, 1, 1), (4, 9, 16)]])
+def test_tiles_are_counted_without_making_them(shapes):
+    assert winograd.count_tiles(shapes) == winograd._tiles(tuple(shapes)).count

@@ -8,7 +8,7 @@ from keras import ops
 
 from hortus import engine
 from hortus.core import base_task, task_factory
-from hortus.engine import kernels
+from hortus.engine import collectives
 from hortus.vision.configs import retinanet as configs
 from hortus.vision.losses.retinanet import RetinaNetLoss, RetinaNetLosses, num_matched
 from hortus.vision.modeling import factory
@@ -187,8 +187,8 @@ class RetinaNetTask(base_task.Task):
         targets = self.label_anchors(labels, ops.shape(images)[1:3])
         # All replicas divide by what they found together, so that their mean is the loss of the
         # whole batch: an object counts the same wherever it is.
-        found = kernels.sum_over_replicas(num_matched(targets) - 1.0) + 1.0
-        normalizer = found / kernels.separate_replicas()
+        found = collectives.sum_over_replicas(num_matched(targets) - 1.0) + 1.0
+        normalizer = found / collectives.separate_replicas()
 
         def forward() -> tuple[Any, Any]:
             outputs = base_task.ops_in_float32(model(images, training=True))

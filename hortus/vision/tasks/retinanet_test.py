@@ -7,7 +7,7 @@ from keras import ops
 from PIL import Image
 
 from hortus.core import base_trainer, distribute_utils, exp_factory, task_factory, train_lib
-from hortus.engine import kernels
+from hortus.engine import collectives
 from hortus.testing.engines import run_under_engine
 from hortus.vision import experiments  # noqa: F401
 from hortus.vision.configs import retinanet as configs
@@ -187,8 +187,8 @@ def test_replicas_divide_by_what_all_of_them_found(monkeypatch):
     outputs = labels_and_outputs(task, (whole[0], joined))[1]
 
     def loss(inputs, rows, replicas, found_elsewhere):
-        monkeypatch.setattr(kernels, "separate_replicas", lambda: replicas)
-        monkeypatch.setattr(kernels, "sum_over_replicas", lambda x: x + found_elsewhere)
+        monkeypatch.setattr(collectives, "separate_replicas", lambda: replicas)
+        monkeypatch.setattr(collectives, "sum_over_replicas", lambda x: x + found_elsewhere)
         part = keras.tree.map_structure(lambda x: x[rows], outputs)
 
         class Model:

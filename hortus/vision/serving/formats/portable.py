@@ -43,12 +43,12 @@ def _portable_operations(suppress: Callable[..., Any]) -> Iterator[None]:
     -0 in `argmax`.
     """
     with _TRACING:
-        former = keras.ops.argmax, kernels.non_max_suppression
-        keras.ops.argmax, kernels.non_max_suppression = _argmax, suppress
+        former, keras.ops.argmax = keras.ops.argmax, _argmax
         try:
-            yield
+            with kernels.non_max_suppression.replaced(suppress):
+                yield
         finally:
-            keras.ops.argmax, kernels.non_max_suppression = former
+            keras.ops.argmax = former
 
 
 def _argmax(x: Any, axis: Optional[int] = None, keepdims: bool = False) -> Any:

@@ -6,7 +6,6 @@ import keras
 
 from hortus.vision.modeling.layers.configurable import Configurable
 from hortus.vision.modeling.layers.convolution.conv2d import Conv2D
-from hortus.vision.modeling.layers.normalization.batch_normalization import BatchNormalization
 from hortus.vision.modeling.layers.normalization.norm_act import NormAct
 
 Shape = tuple[int | None, ...]
@@ -77,15 +76,6 @@ class Block(Configurable, keras.layers.Layer):
 
     def _norm(self, name: str) -> keras.layers.Layer:
         return self.norm_act.norm(name=name, dtype=self.dtype_policy)
-
-
-def conv_norm(
-    conv: keras.layers.Layer, norm: keras.layers.Layer, inputs: Any, training: bool | None
-) -> Any:
-    """`norm(conv(inputs))`, in one where that is faster."""
-    if isinstance(norm, BatchNormalization):
-        return norm.after(conv, inputs, training=training)
-    return norm(conv(inputs), training=training)
 
 
 def build_chain(shape: Shape, *layers: keras.layers.Layer | None) -> Shape:

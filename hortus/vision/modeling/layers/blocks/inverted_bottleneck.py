@@ -5,8 +5,9 @@ from typing import Any
 import keras
 
 from hortus.vision.modeling.layers import activations
-from hortus.vision.modeling.layers.blocks.block import Block, Shape, build_chain, conv_norm
+from hortus.vision.modeling.layers.blocks.block import Block, Shape, build_chain
 from hortus.vision.modeling.layers.blocks.squeeze_excitation import SqueezeExcitation
+from hortus.vision.modeling.layers.convolution.conv_norm import conv_norm
 from hortus.vision.modeling.layers.regularization.stochastic_depth import StochasticDepth
 from hortus.vision.modeling.layers.round_filters import make_divisible
 

@@ -17,46 +17,45 @@ class Conv2D(keras.layers.Conv2D):
     """
 
     def call(self, inputs: Any, training: bool | None = None) -> Any:
-        if not training or self.data_format != "channels_last" or self.groups > 1:
-            return super().call(inputs)
-        outputs = None
-        if self.kernel_size == (1, 1):
-            outputs = kernels.convolution_1x1(inputs, self.kernel, self.strides)
-        elif self._is_plain_3x3():
-            (outputs,) = kernels.convolution_3x3([inputs], self.kernel, self.strides) or (None,)
-        return super().call(inputs) if outputs is None else self._finish(outputs)
+        if training and self._is_dense and self.kernel_size == (1, 1):
+            return self._finish(kernels.convolution_1x1(inputs, self.kernel, self.strides))
+        if training and self._is_dense_3x3:
+            (outputs,) = kernels.convolution_3x3([inputs], self.kernel, self.strides)
+            return self._finish(outputs)
+        return super().call(inputs)
 
-    def train_together(self, inputs: Sequence[Any]) -> list[Any] | None:
+    def train_together(self, inputs: Sequence[Any]) -> list[Any]:
         """The outputs of several inputs, such as the levels of a pyramid, in training.
 
-        Returns:
-            None where one after the other is as fast.
+        Together where that is faster, otherwise one after the other.
         """
-        if self.data_format != "channels_last" or self.groups > 1 or not self._is_plain_3x3():
-            return None
-        outputs = kernels.convolution_3x3(inputs, self.kernel, self.strides)
-        return None if outputs is None else [self._finish(y) for y in outputs]
+        # In half precision, inputs and kernel would have to be cast as a call casts them.
+        types = {self.compute_dtype, *(keras.backend.standardize_dtype(x.dtype) for x in inputs)}
+        is_plain = type(self) is Conv2D and self.is_plain and self._is_dense_3x3
+        if is_plain and types == {"float32"}:
+            outputs = kernels.convolution_3x3.fast(inputs, self.kernel, self.strides)
+            if outputs is not None:
+                return [self._finish(y) for y in outputs]
+        return [self(x, training=True) for x in inputs]
 
-    def train_normalized(
-        self, inputs: Any, gamma: Any, beta: Any, epsilon: float
-    ) -> tuple[Any, Any, Any] | None:
-        """The outputs after batch normalisation, in training, with their mean and variance before.
-
-        Returns:
-            None where one after the other is as fast.
-        """
-        is_plain = self.data_format == "channels_last" and self.groups == 1 and not self.use_bias
-        if not is_plain or self.activation is not keras.activations.linear:
-            return None
-        if self.kernel_size != (1, 1) or self.compute_dtype != "float32":
-            return None
-        return kernels.normalized_convolution_1x1(
-            inputs, self.kernel, self.strides, gamma, beta, epsilon=epsilon
+    @property
+    def is_plain(self) -> bool:
+        """Whether calling it does no more than `call`, so that another way may stand for it."""
+        return (
+            self.built
+            and self._is_dense
+            and self.activity_regularizer is None
+            and self.quantization_mode is None
         )
 
-    def _is_plain_3x3(self) -> bool:
+    @property
+    def _is_dense(self) -> bool:
+        return self.data_format == "channels_last" and self.groups == 1
+
+    @property
+    def _is_dense_3x3(self) -> bool:
         sizes = self.kernel_size, self.dilation_rate
-        return sizes == ((3, 3), (1, 1)) and self.padding == "same"
+        return self._is_dense and sizes == ((3, 3), (1, 1)) and self.padding == "same"
 
     def _finish(self, outputs: Any) -> Any:
         if self.use_bias:

@@ -14,14 +14,14 @@ WIDE = (2, 16, 16, 192)
 def chosen(monkeypatch):
     """Whether each call of the kernel took the fast way."""
     choices = []
-    original = kernels.convolution_3x3
+    original = kernels.convolution_3x3.fast
 
     def spy(*args):
         outputs = original(*args)
         choices.append(outputs is not None)
         return outputs
 
-    monkeypatch.setattr(kernels, "convolution_3x3", spy)
+    monkeypatch.setattr(kernels.convolution_3x3, "fast", spy)
     return choices
 
 
@@ -125,7 +125,7 @@ def test_few_channels_many_positions_and_unknown_sizes_are_left_alone():
 
     def is_fast(shape, kernel):
         # Nothing is computed: the largest inputs would take long.
-        run = tf.function(lambda x: kernels.convolution_3x3([x], tf.zeros(kernel), (2, 2)))
+        run = tf.function(lambda x: kernels.convolution_3x3.fast([x], tf.zeros(kernel), (2, 2)))
         return run.get_concrete_function(tf.TensorSpec(shape)).structured_outputs is not None
 
     assert is_fast([1, 8, 8, 16], [3, 3, 16, 16])
@@ -136,12 +136,55 @@ def test_few_channels_many_positions_and_unknown_sizes_are_left_alone():
 
 def test_a_run_can_do_without(chosen):
     layer = Conv2D(192, 3, padding="same")
-    try:
-        kernels.allow_fast_kernels(False)
+    with kernels.FAST_KERNELS.scope(False):
         layer(np.zeros(WIDE, "float32"), training=True)
-    finally:
-        kernels.allow_fast_kernels(True)
     assert chosen == [False]
+
+
+class Doubled(Conv2D):
+    def call(self, inputs):
+        return 2.0 * super().call(inputs)
+
+
+@pytest.mark.parametrize(
+    ("cls", "settings", "is_fast"),
+    [
+        (Conv2D, {}, True),
+        (Conv2D, {"activity_regularizer": keras.regularizers.L1(1e-3)}, None),
+        (Conv2D, {"dtype": "mixed_bfloat16"}, None),
+        (Doubled, {}, None),
+    ],
+    ids=["plain", "activity_regularizer", "half", "subclass"],
+)
+def test_several_inputs_are_as_one_after_the_other(cls, settings, is_fast, monkeypatch):
+    together, original = [], kernels.convolution_3x3.fast
+
+    def spy(inputs, *args):
+        outputs = original(inputs, *args)
+        if len(inputs) > 1:
+            together.append(outputs is not None)
+        return outputs
+
+    monkeypatch.setattr(kernels.convolution_3x3, "fast", spy)
+    layer = cls(192, 3, padding="same", activation="relu", **settings)
+    layer.build(WIDE)
+    random = np.random.RandomState(0)
+    inputs = [
+        ops.convert_to_tensor(random.normal(size=(2, side, side, 192)).astype("float32"))
+        for side in (16, 8)
+    ]
+    expected = [layer(x) for x in inputs]
+    losses = [float(loss) for loss in layer.losses]
+    outputs = layer.train_together(inputs)
+    for a, b in zip(outputs, expected, strict=True):
+        assert a.dtype == b.dtype
+        a, b = (ops.convert_to_numpy(ops.cast(y, "float32")) for y in (a, b))
+        # The fast way rounds to about 1e-5 of the largest.
+        np.testing.assert_allclose(a, b, atol=5e-5 * b.max())
+    assert bool(losses) == ("activity_regularizer" in settings)
+    np.testing.assert_allclose([float(loss) for loss in layer.losses], losses, rtol=1e-4)
+    if keras.backend.backend() == "tensorflow":
+        assert together == ([] if is_fast is None else [is_fast])
 
 
 def test_config_round_trip():

@@ -86,8 +86,7 @@ class MultilevelConv(Configurable, keras.layers.Layer):
         if training and self.share_levels and not self.separable:
             features = [inputs[str(level)] for level in self.levels]
             outputs = self.convs["shared"].train_together(features)
-            if outputs is not None:
-                return {str(level): y for level, y in zip(self.levels, outputs, strict=True)}
+            return {str(level): y for level, y in zip(self.levels, outputs, strict=True)}
         return {
             str(level): self.convs[self._name(level)](inputs[str(level)]) for level in self.levels
         }

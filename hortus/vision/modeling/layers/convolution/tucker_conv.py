@@ -4,7 +4,8 @@ from typing import Any
 
 import keras
 
-from hortus.vision.modeling.layers.blocks.block import Block, Shape, build_chain, conv_norm
+from hortus.vision.modeling.layers.blocks.block import Block, Shape, build_chain
+from hortus.vision.modeling.layers.convolution.conv_norm import conv_norm
 from hortus.vision.modeling.layers.round_filters import make_divisible
 
 

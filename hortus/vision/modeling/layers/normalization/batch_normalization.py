@@ -6,8 +6,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from hortus.engine import kernels
-from hortus.vision.modeling.layers.convolution.conv2d import Conv2D
+from hortus.engine import collectives, kernels
 
 
 @keras.saving.register_keras_serializable(package="Hortus")
@@ -84,78 +83,55 @@ class BatchNormalization(keras.layers.BatchNormalization):
             **kwargs,
         )
 
-    def after(self, conv: keras.layers.Layer, inputs: Any, training: bool | None = None) -> Any:
-        """`self(conv(inputs))`, in one where that is faster."""
-        fused = None
-        if (
-            training
-            and self.trainable
-            and isinstance(conv, Conv2D)
-            and not self._crosses_replicas()
-        ):
-            fused = conv.train_normalized(inputs, *self._scale_and_offset(), self.epsilon)
-        if fused is None:
-            return self(conv(inputs), training=training)
-        outputs, mean, variance = fused
-        self._follow_batch(mean, variance)
-        return outputs
-
     def call(self, inputs: Any, training: bool | None = None) -> Any:
         """Normalises (..., channels); with `training`, by the batch's own statistics."""
-        gamma, beta = self._scale_and_offset()
+        gamma, beta = self.scale_and_offset()
         if not (training and self.trainable):
-            return self._normalize(inputs, gamma, beta, self.moving_mean, self.moving_variance)
-        if self._crosses_replicas():
+            outputs, *_ = kernels.batch_norm(
+                inputs,
+                gamma,
+                beta,
+                epsilon=self.epsilon,
+                mean=self.moving_mean,
+                variance=self.moving_variance,
+            )
+        elif self.crosses_replicas():
             mean, variance = self._synchronized_moments(inputs)
-            outputs = self._plain(inputs, gamma, beta, mean, variance)
-        elif fused := kernels.fused_batch_norm(inputs, gamma, beta, epsilon=self.epsilon):
-            outputs, mean, variance = fused
+            # Plainly, as these moments have a gradient.
+            outputs, *_ = kernels.batch_norm.plain(
+                inputs, gamma, beta, epsilon=self.epsilon, mean=mean, variance=variance
+            )
+            self.follow_batch(mean, variance)
         else:
-            mean, variance = self._moments_of_batch(inputs)
-            outputs = self._plain(inputs, gamma, beta, mean, variance)
-        self._follow_batch(mean, variance)
-        return outputs
+            outputs, mean, variance = kernels.batch_norm(inputs, gamma, beta, epsilon=self.epsilon)
+            self.follow_batch(mean, variance)
+        return ops.cast(outputs, self.compute_dtype)
 
-    def _crosses_replicas(self) -> bool:
-        return self.synchronized and kernels.separate_replicas() > 1
+    def crosses_replicas(self) -> bool:
+        """Whether the moments are those of several replicas."""
+        return self.synchronized and collectives.separate_replicas() > 1
 
-    def _scale_and_offset(self) -> tuple[Any, Any]:
+    def scale_and_offset(self) -> tuple[Any, Any]:
+        """Gamma and beta, or what stands for them."""
         channels = self.moving_mean.shape
         return (
             self.gamma if self.scale else ops.ones(channels, "float32"),
             self.beta if self.center else ops.zeros(channels, "float32"),
         )
 
-    def _normalize(self, inputs: Any, gamma: Any, beta: Any, mean: Any, variance: Any) -> Any:
-        fused = kernels.fused_batch_norm(
-            inputs, gamma, beta, epsilon=self.epsilon, mean=mean, variance=variance
-        )
-        return fused[0] if fused else self._plain(inputs, gamma, beta, mean, variance)
-
-    def _plain(self, inputs: Any, gamma: Any, beta: Any, mean: Any, variance: Any) -> Any:
-        scale = ops.rsqrt(variance + self.epsilon) * gamma
-        outputs = (ops.cast(inputs, scale.dtype) - mean) * scale + beta
-        return ops.cast(outputs, self.compute_dtype)
-
-    def _moments_of_batch(self, inputs: Any) -> tuple[Any, Any]:
-        # In two passes: on JAX `ops.moments` subtracts squares, which cancel around a large mean.
-        inputs = ops.cast(inputs, keras.backend.result_type(inputs.dtype, "float32"))
-        axes = list(range(len(inputs.shape) - 1))
-        mean = ops.mean(inputs, axis=axes)
-        return mean, ops.mean(ops.square(inputs - mean), axis=axes)
-
-    def _synchronized_moments(self, inputs: Any) -> tuple[Any, Any]:
-        mean, variance = self._moments_of_batch(inputs)
-        count = ops.cast(math.prod(ops.shape(inputs)[:-1]), mean.dtype)
-        sums = ops.stack([ops.ones_like(mean), mean]) * count
-        total, mean_sum = ops.unstack(kernels.sum_over_replicas(sums))
-        common = mean_sum / total
-        squares = (variance + ops.square(mean - common)) * count
-        return common, kernels.sum_over_replicas(squares) / total
-
-    def _follow_batch(self, mean: Any, variance: Any) -> None:
+    def follow_batch(self, mean: Any, variance: Any) -> None:
+        """Moves the moving statistics towards those of a batch."""
         self._follow(self.moving_mean, mean)
         self._follow(self.moving_variance, variance)
+
+    def _synchronized_moments(self, inputs: Any) -> tuple[Any, Any]:
+        mean, variance = kernels.moments(inputs)
+        count = ops.cast(math.prod(ops.shape(inputs)[:-1]), mean.dtype)
+        sums = ops.stack([ops.ones_like(mean), mean]) * count
+        total, mean_sum = ops.unstack(collectives.sum_over_replicas(sums))
+        common = mean_sum / total
+        squares = (variance + ops.square(mean - common)) * count
+        return common, collectives.sum_over_replicas(squares) / total
 
     def _follow(self, moving: keras.Variable, value: Any) -> None:
         value = ops.stop_gradient(ops.cast(value, moving.dtype))

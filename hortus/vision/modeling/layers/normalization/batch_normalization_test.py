@@ -3,9 +3,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from hortus.engine import kernels
 from hortus.testing import run_under_engine
-from hortus.vision.modeling.layers.convolution.conv2d import Conv2D
 from hortus.vision.modeling.layers.normalization.batch_normalization import BatchNormalization
 
 # Rounding of float32 sums over some hundred numbers of about 5.
@@ -51,73 +49,6 @@ def test_a_small_epsilon_counts():
     y = ops.convert_to_numpy(BatchNormalization(epsilon=1e-7)(x, training=True))
     mean, variance = numpy_moments(x)
     np.testing.assert_allclose(y, (x - mean) / np.sqrt(variance + 1e-7), atol=1e-5)
-
-
-class TestAfterAConvolution:
-    """`after` is `norm(conv(x))`, whichever way it takes."""
-
-    WIDE = (4, 32, 32, 16)
-    """Inputs large enough for the fast way."""
-
-    def layers(self, conv=None, **settings):
-        pair = Conv2D(**{"filters": 96, "kernel_size": 1, "use_bias": False, **(conv or {})})
-        norm = BatchNormalization(
-            momentum=0.9, gamma_initializer="random_uniform", beta_initializer="normal", **settings
-        )
-        norm.build(pair.compute_output_shape(self.WIDE))
-        pair.build(self.WIDE)
-        return pair, norm
-
-    def compare(self, conv, norm, training, is_fast, monkeypatch):
-        choices = []
-        original = kernels.normalized_convolution_1x1
-
-        def spy(*args, **kwargs):
-            choices.append(original(*args, **kwargs))
-            return choices[-1]
-
-        monkeypatch.setattr(kernels, "normalized_convolution_1x1", spy)
-        x, before = images(*self.WIDE), norm.get_weights()
-        expected = norm(conv(x), training=training)
-        statistics = norm.get_weights()
-        norm.set_weights(before)
-        outputs = norm.after(conv, x, training=training)
-        # Rounding of float32 sums over some thousand numbers, several times.
-        np.testing.assert_allclose(outputs, expected, atol=1e-5)
-        for actual, like in zip(norm.get_weights(), statistics, strict=True):
-            np.testing.assert_allclose(actual, like, rtol=1e-5, atol=1e-6)
-        is_tensorflow = keras.backend.backend() == "tensorflow"
-        assert any(y is not None for y in choices) == (is_fast and is_tensorflow)
-
-    @pytest.mark.parametrize("settings", [{}, {"scale": False}, {"center": False}])
-    def test_in_one(self, settings, monkeypatch):
-        self.compare(*self.layers(**settings), True, is_fast=True, monkeypatch=monkeypatch)
-
-    @pytest.mark.parametrize(
-        "conv",
-        [
-            {"use_bias": True},
-            {"activation": "relu"},
-            {"kernel_size": 3},
-            {"groups": 2},
-            {"filters": 4},
-        ],
-    )
-    def test_one_after_the_other(self, conv, monkeypatch):
-        self.compare(*self.layers(conv), True, is_fast=False, monkeypatch=monkeypatch)
-
-    def test_not_in_evaluation_and_not_frozen(self, monkeypatch):
-        conv, norm = self.layers()
-        self.compare(conv, norm, False, is_fast=False, monkeypatch=monkeypatch)
-        norm.trainable = False
-        self.compare(conv, norm, True, is_fast=False, monkeypatch=monkeypatch)
-
-    def test_not_in_half_precision(self):
-        conv, norm = self.layers({"dtype": "mixed_bfloat16"}, dtype="mixed_bfloat16")
-        x = images(*self.WIDE)
-        expected = ops.cast(norm(conv(x), training=True), "float32")
-        outputs = ops.cast(norm.after(conv, x, training=True), "float32")
-        np.testing.assert_array_equal(outputs, expected)
 
 
 def test_without_scale_and_offset():

@@ -22,9 +22,7 @@ class LayerNormalization(keras.layers.LayerNormalization):
 
     def call(self, inputs: Any) -> Any:
         """Normalises (..., features)."""
-        outputs = None
-        if self.axis in (-1, [-1]) and self.center and self.scale:
-            outputs = kernels.layer_norm(inputs, self.gamma, self.beta, epsilon=self.epsilon)
-        if outputs is None:
+        if self.axis not in (-1, [-1]) or not (self.center and self.scale) or self.rms_scaling:
             return super().call(inputs)
+        outputs = kernels.layer_norm(inputs, self.gamma, self.beta, epsilon=self.epsilon)
         return ops.cast(outputs, self.compute_dtype)
