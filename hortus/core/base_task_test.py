@@ -6,7 +6,7 @@ from keras import ops
 from hortus import optimization
 from hortus.core import base_task
 from hortus.core import config_definitions as cfg
-from hortus.engine import loss_scale
+from hortus.engine.innermost import innermost
 from hortus.testing import tiny_task
 
 
@@ -71,7 +71,7 @@ def test_float16_scales_the_loss_and_private_training_clips_and_adds_noise():
     assert isinstance(plain, keras.optimizers.SGD)
     half = cfg.RuntimeConfig(mixed_precision_dtype="float16", loss_scale="dynamic")
     scaled = base_task.Task.create_optimizer(optimizer_config(), half)
-    assert loss_scale.innermost(scaled) is not scaled
+    assert innermost(scaled) is not scaled
     assert float(scaled.scale_loss(ops.ones(()))) > 1.0
     private = cfg.DifferentialPrivacyConfig(clipping_norm=0.5, noise_multiplier=0.0)
     optimizer = base_task.Task.create_optimizer(optimizer_config(), dp_config=private)

@@ -7,6 +7,7 @@ from typing import Any
 
 import keras
 
+from hortus.engine.innermost import innermost
 from hortus.engine.variables import read
 
 
@@ -98,11 +99,9 @@ def callable_learning_rate(optimizer: Any) -> Iterator[None]:
 def _with_callable_rate(cls: Any) -> Any:
     def learning_rate(self: Any) -> Rate:
         rate = Rate(read(cls.learning_rate.fget(self)))
-        innermost = self
-        while hasattr(innermost, "inner_optimizer"):
-            innermost = innermost.inner_optimizer
-        if isinstance(innermost._learning_rate, keras.optimizers.schedules.LearningRateSchedule):
-            rate.schedule = innermost._learning_rate
+        source = innermost(self)._learning_rate
+        if isinstance(source, keras.optimizers.schedules.LearningRateSchedule):
+            rate.schedule = source
         return rate
 
     return type(

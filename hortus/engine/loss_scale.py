@@ -129,10 +129,3 @@ def scale_losses(
     if loss_scale is None or loss_scale == "dynamic":
         return LossScaleOptimizer(optimizer)
     return LossScaleOptimizer(optimizer, initial_scale=float(loss_scale), dynamic=False)
-
-
-def innermost(optimizer: Any) -> Any:
-    """The optimizer inside all wrappers."""
-    while hasattr(optimizer, "inner_optimizer"):
-        optimizer = optimizer.inner_optimizer
-    return optimizer

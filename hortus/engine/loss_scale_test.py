@@ -108,8 +108,3 @@ def test_the_config_makes_the_same_optimizer():
     assert isinstance(again, loss_scale.LossScaleOptimizer)
     assert again.initial_scale == 64.0 and again.dynamic is False
     assert isinstance(again, keras.optimizers.LossScaleOptimizer)
-
-
-def test_the_innermost_optimizer():
-    optimizer, _ = make()
-    assert loss_scale.innermost(optimizer) is optimizer.inner_optimizer

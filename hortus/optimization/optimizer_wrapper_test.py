@@ -2,7 +2,7 @@ import keras
 import numpy as np
 import pytest
 
-from hortus.optimization.optimizer_wrapper import OptimizerWrapper, innermost
+from hortus.optimization.optimizer_wrapper import OptimizerWrapper
 
 
 def test_everything_is_the_inner_optimizers():
@@ -20,8 +20,6 @@ def test_the_learning_rate_can_be_set_through_all_layers():
     optimizer = OptimizerWrapper(keras.optimizers.LossScaleOptimizer(OptimizerWrapper(inner)))
     optimizer.learning_rate = 0.25
     assert float(inner.learning_rate) == 0.25
-    assert innermost(optimizer) is inner
-    assert innermost(inner) is inner
 
 
 def test_a_fixed_loss_scale_reaches_the_inner_optimizer():

@@ -15,7 +15,7 @@ from hortus.engine import keras_private, kernels
 from hortus.engine.accumulation import GradientCollector, part
 from hortus.engine.base import END_OF_TRAINING_DATA, Engine, Feed, Step, batch_size, uneven
 from hortus.engine.environment import EngineError
-from hortus.engine.loss_scale import innermost
+from hortus.engine.innermost import innermost
 from hortus.engine.tensorflow import weight_decay
 from hortus.engine.tensorflow.feed import DatasetFeed
 

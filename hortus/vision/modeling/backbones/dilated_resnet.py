@@ -5,13 +5,11 @@ from typing import Any
 
 import keras
 
-from hortus.vision.configs import backbones as backbone_configs
-from hortus.vision.configs import common
 from hortus.vision.modeling.backbones import factory
 from hortus.vision.modeling.backbones.backbone import IMAGES
+from hortus.vision.modeling.backbones.builder import builder_of
 from hortus.vision.modeling.backbones.resnet import BLOCKS, ResNetTrunk
 from hortus.vision.modeling.layers.blocks.residual_block import BottleneckBlock
-from hortus.vision.modeling.layers.normalization.norm_act import NormAct
 from hortus.vision.modeling.layers.regularization.stochastic_depth import stochastic_depth_rate
 
 DEPTHS = (50, 101, 152, 200)
@@ -97,26 +95,6 @@ class DilatedResNet(ResNetTrunk):
         return endpoints
 
 
-@factory.register_backbone_builder("dilated_resnet")
-def build_dilated_resnet(
-    input_specs: keras.layers.InputSpec,
-    backbone_config: backbone_configs.Backbone,
-    norm_activation_config: common.NormActivation,
-    l2_regularizer: keras.regularizers.Regularizer | None = None,
-) -> DilatedResNet:
-    """Builds a dilated ResNet from its config."""
-    config = backbone_config.get()
-    return DilatedResNet(
-        model_id=config.model_id,
-        output_stride=config.output_stride,
-        input_specs=input_specs,
-        multigrid=config.multigrid,
-        last_stage_repeats=config.last_stage_repeats,
-        stem_type=config.stem_type,
-        resnetd_shortcut=config.resnetd_shortcut,
-        replace_stem_max_pool=config.replace_stem_max_pool,
-        se_ratio=config.se_ratio,
-        stochastic_depth_drop_rate=config.stochastic_depth_drop_rate,
-        norm_act=NormAct.from_config(norm_activation_config),
-        kernel_regularizer=l2_regularizer,
-    )
+build_dilated_resnet = factory.register_backbone_builder("dilated_resnet")(
+    builder_of(DilatedResNet)
+)

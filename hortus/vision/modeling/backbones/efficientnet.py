@@ -5,10 +5,9 @@ from typing import Any, NamedTuple
 
 import keras
 
-from hortus.vision.configs import backbones as backbone_configs
-from hortus.vision.configs import common
 from hortus.vision.modeling.backbones import factory
 from hortus.vision.modeling.backbones.backbone import IMAGES, Backbone, image_input
+from hortus.vision.modeling.backbones.builder import builder_of
 from hortus.vision.modeling.layers.blocks.inverted_bottleneck import InvertedBottleneckBlock
 from hortus.vision.modeling.layers.normalization.norm_act import NormAct
 from hortus.vision.modeling.layers.regularization.stochastic_depth import stochastic_depth_rate
@@ -120,20 +119,4 @@ class EfficientNet(Backbone):
         return endpoints
 
 
-@factory.register_backbone_builder("efficientnet")
-def build_efficientnet(
-    input_specs: keras.layers.InputSpec,
-    backbone_config: backbone_configs.Backbone,
-    norm_activation_config: common.NormActivation,
-    l2_regularizer: keras.regularizers.Regularizer | None = None,
-) -> EfficientNet:
-    """Builds an EfficientNet from its config."""
-    config = backbone_config.get()
-    return EfficientNet(
-        model_id=config.model_id,
-        input_specs=input_specs,
-        se_ratio=config.se_ratio,
-        stochastic_depth_drop_rate=config.stochastic_depth_drop_rate,
-        norm_act=NormAct.from_config(norm_activation_config),
-        kernel_regularizer=l2_regularizer,
-    )
+build_efficientnet = factory.register_backbone_builder("efficientnet")(builder_of(EfficientNet))

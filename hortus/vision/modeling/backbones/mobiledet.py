@@ -5,10 +5,9 @@ from typing import Any, NamedTuple
 
 import keras
 
-from hortus.vision.configs import backbones as backbone_configs
-from hortus.vision.configs import common
 from hortus.vision.modeling.backbones import factory
 from hortus.vision.modeling.backbones.backbone import IMAGES, Backbone, image_input
+from hortus.vision.modeling.backbones.builder import builder_of
 from hortus.vision.modeling.backbones.mobilenet_specs import Conv, Inverted
 from hortus.vision.modeling.layers.blocks.inverted_bottleneck import InvertedBottleneckBlock
 from hortus.vision.modeling.layers.convolution.conv_norm_act import ConvNormAct
@@ -223,19 +222,4 @@ class MobileDet(Backbone):
         )
 
 
-@factory.register_backbone_builder("mobiledet")
-def build_mobiledet(
-    input_specs: keras.layers.InputSpec,
-    backbone_config: backbone_configs.Backbone,
-    norm_activation_config: common.NormActivation,
-    l2_regularizer: keras.regularizers.Regularizer | None = None,
-) -> MobileDet:
-    """Builds a MobileDet from its config."""
-    config = backbone_config.get()
-    return MobileDet(
-        model_id=config.model_id,
-        input_specs=input_specs,
-        filter_size_scale=config.filter_size_scale,
-        norm_act=NormAct.from_config(norm_activation_config),
-        kernel_regularizer=l2_regularizer,
-    )
+build_mobiledet = factory.register_backbone_builder("mobiledet")(builder_of(MobileDet))

@@ -4,11 +4,10 @@ from typing import Any
 
 import keras
 
-from hortus.vision.configs import backbones as backbone_configs
-from hortus.vision.configs import common
 from hortus.vision.modeling.backbones import factory
 from hortus.vision.modeling.backbones import mobilenet_specs as specs
 from hortus.vision.modeling.backbones.backbone import IMAGES, Backbone, image_input
+from hortus.vision.modeling.backbones.builder import builder_of
 from hortus.vision.modeling.layers.attention.multi_query_attention import MultiQueryAttentionBlock
 from hortus.vision.modeling.layers.blocks.inverted_bottleneck import InvertedBottleneckBlock
 from hortus.vision.modeling.layers.blocks.universal_inverted_bottleneck import (
@@ -217,23 +216,4 @@ class _Dilation:
         return 1, rate
 
 
-@factory.register_backbone_builder("mobilenet")
-def build_mobilenet(
-    input_specs: keras.layers.InputSpec,
-    backbone_config: backbone_configs.Backbone,
-    norm_activation_config: common.NormActivation,
-    l2_regularizer: keras.regularizers.Regularizer | None = None,
-) -> MobileNet:
-    """Builds a MobileNet from its config."""
-    config = backbone_config.get()
-    return MobileNet(
-        model_id=config.model_id,
-        input_specs=input_specs,
-        filter_size_scale=config.filter_size_scale,
-        output_stride=config.output_stride,
-        stochastic_depth_drop_rate=config.stochastic_depth_drop_rate,
-        flat_stochastic_depth_drop_rate=config.flat_stochastic_depth_drop_rate,
-        output_intermediate_endpoints=config.output_intermediate_endpoints,
-        norm_act=NormAct.from_config(norm_activation_config),
-        kernel_regularizer=l2_regularizer,
-    )
+build_mobilenet = factory.register_backbone_builder("mobilenet")(builder_of(MobileNet))

@@ -4,10 +4,9 @@ from typing import Any
 
 import keras
 
-from hortus.vision.configs import backbones as backbone_configs
-from hortus.vision.configs import common
 from hortus.vision.modeling.backbones import factory
 from hortus.vision.modeling.backbones.backbone import IMAGES, Backbone, image_input
+from hortus.vision.modeling.backbones.builder import builder_of
 from hortus.vision.modeling.layers.blocks.residual_block import BottleneckBlock, ResidualBlock
 from hortus.vision.modeling.layers.normalization.norm_act import NormAct
 from hortus.vision.modeling.layers.regularization.stochastic_depth import stochastic_depth_rate
@@ -169,25 +168,4 @@ class ResNet(ResNetTrunk):
         return endpoints
 
 
-@factory.register_backbone_builder("resnet")
-def build_resnet(
-    input_specs: keras.layers.InputSpec,
-    backbone_config: backbone_configs.Backbone,
-    norm_activation_config: common.NormActivation,
-    l2_regularizer: keras.regularizers.Regularizer | None = None,
-) -> ResNet:
-    """Builds a ResNet from its config."""
-    config = backbone_config.get()
-    return ResNet(
-        model_id=config.model_id,
-        input_specs=input_specs,
-        depth_multiplier=config.depth_multiplier,
-        stem_type=config.stem_type,
-        resnetd_shortcut=config.resnetd_shortcut,
-        replace_stem_max_pool=config.replace_stem_max_pool,
-        se_ratio=config.se_ratio,
-        stochastic_depth_drop_rate=config.stochastic_depth_drop_rate,
-        scale_stem=config.scale_stem,
-        norm_act=NormAct.from_config(norm_activation_config, bn_trainable=config.bn_trainable),
-        kernel_regularizer=l2_regularizer,
-    )
+build_resnet = factory.register_backbone_builder("resnet")(builder_of(ResNet))

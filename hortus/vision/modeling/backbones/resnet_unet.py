@@ -5,14 +5,12 @@ from typing import Any
 
 import keras
 
-from hortus.vision.configs import backbones as backbone_configs
-from hortus.vision.configs import common
 from hortus.vision.modeling.backbones import factory
 from hortus.vision.modeling.backbones.backbone import IMAGES
+from hortus.vision.modeling.backbones.builder import builder_of
 from hortus.vision.modeling.backbones.resnet import ResNet
 from hortus.vision.modeling.layers.blocks.block import fresh_initializer
 from hortus.vision.modeling.layers.blocks.convnext_block import ConvNeXtBlock
-from hortus.vision.modeling.layers.normalization.norm_act import NormAct
 from hortus.vision.modeling.layers.regularization.stochastic_depth import stochastic_depth_rate
 from hortus.vision.modeling.layers.resampling.upsample_like import UpsampleLike
 
@@ -110,28 +108,4 @@ class ResNetUNet(ResNet):
         return keras.layers.LayerNormalization(epsilon=1e-6, name=f"{name}_norm")(x)
 
 
-@factory.register_backbone_builder("resnet_unet")
-def build_resnet_unet(
-    input_specs: keras.layers.InputSpec,
-    backbone_config: backbone_configs.Backbone,
-    norm_activation_config: common.NormActivation,
-    l2_regularizer: keras.regularizers.Regularizer | None = None,
-) -> ResNetUNet:
-    """Builds a ResNet U-Net from its config."""
-    config = backbone_config.get()
-    return ResNetUNet(
-        model_id=config.model_id,
-        input_specs=input_specs,
-        upsample_repeats=config.upsample_repeats,
-        upsample_filters=config.upsample_filters,
-        upsample_kernel_sizes=config.upsample_kernel_sizes,
-        depth_multiplier=config.depth_multiplier,
-        stem_type=config.stem_type,
-        resnetd_shortcut=config.resnetd_shortcut,
-        replace_stem_max_pool=config.replace_stem_max_pool,
-        se_ratio=config.se_ratio,
-        stochastic_depth_drop_rate=config.stochastic_depth_drop_rate,
-        scale_stem=config.scale_stem,
-        norm_act=NormAct.from_config(norm_activation_config, bn_trainable=config.bn_trainable),
-        kernel_regularizer=l2_regularizer,
-    )
+build_resnet_unet = factory.register_backbone_builder("resnet_unet")(builder_of(ResNetUNet))

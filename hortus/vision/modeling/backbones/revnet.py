@@ -8,10 +8,9 @@ from typing import Any
 
 import keras
 
-from hortus.vision.configs import backbones as backbone_configs
-from hortus.vision.configs import common
 from hortus.vision.modeling.backbones import factory
 from hortus.vision.modeling.backbones.backbone import IMAGES, Backbone, image_input
+from hortus.vision.modeling.backbones.builder import builder_of
 from hortus.vision.modeling.layers.blocks.reversible_block import ReversibleBlock
 from hortus.vision.modeling.layers.normalization.norm_act import NormAct
 
@@ -22,6 +21,9 @@ BLOCKS = {
 }
 """Whether blocks are bottlenecks, and their filters and repeats from level 2 on, by depth."""
 
+_BLOCK_EPSILON = 1e-3
+"""Of the normalisation inside of blocks, whatever that of the stem is: RevNets were trained so."""
+
 
 @keras.saving.register_keras_serializable(package="Hortus")
 class RevNet(Backbone):
@@ -30,7 +32,8 @@ class RevNet(Backbone):
     Args:
         model_id: depth, a key of `BLOCKS`.
         input_specs: shape of the images, batch first.
-        norm_act: makes normalisation and activations.
+        norm_act: makes normalisation and activations. Its epsilon is that of the stem; blocks have
+            1e-3, with which RevNets were trained.
         kernel_initializer: of all convolutions.
         kernel_regularizer: of all convolutions, or None.
         bias_regularizer: kept for symmetry; no convolution has a bias.
@@ -61,6 +64,8 @@ class RevNet(Backbone):
         use_bottleneck, filters, repeats = BLOCKS[self.model_id]
         x = self._conv_norm_act(inputs, 2 * filters[0], 7, 2, name="stem")
         x = keras.layers.MaxPooling2D(3, strides=2, padding="same", name="stem_pool")(x)
+        arguments = self._layer_arguments()
+        arguments["norm_act"] = self.norm_act.replace(norm_epsilon=_BLOCK_EPSILON)
         endpoints = {}
         for level, (width, count) in enumerate(zip(filters, repeats, strict=True), 2):
             for index in range(count):
@@ -71,24 +76,10 @@ class RevNet(Backbone):
                     use_bottleneck=use_bottleneck,
                     norm_first=shrinks,
                     name=f"level{level}_block{index + 1}",
-                    **self._layer_arguments(),
+                    **arguments,
                 )(x)
             endpoints[str(level)] = x
         return endpoints
 
 
-@factory.register_backbone_builder("revnet")
-def build_revnet(
-    input_specs: keras.layers.InputSpec,
-    backbone_config: backbone_configs.Backbone,
-    norm_activation_config: common.NormActivation,
-    l2_regularizer: keras.regularizers.Regularizer | None = None,
-) -> RevNet:
-    """Builds a RevNet from its config."""
-    config = backbone_config.get()
-    return RevNet(
-        model_id=config.model_id,
-        input_specs=input_specs,
-        norm_act=NormAct.from_config(norm_activation_config),
-        kernel_regularizer=l2_regularizer,
-    )
+build_revnet = factory.register_backbone_builder("revnet")(builder_of(RevNet))

@@ -5,10 +5,9 @@ from typing import Any
 
 import keras
 
-from hortus.vision.configs import backbones as backbone_configs
-from hortus.vision.configs import common
 from hortus.vision.modeling.backbones import factory
 from hortus.vision.modeling.backbones.backbone import IMAGES, image_input
+from hortus.vision.modeling.backbones.builder import builder_of
 from hortus.vision.modeling.backbones.scale_permuted import Node, ScalePermutedBackbone
 from hortus.vision.modeling.layers.blocks.residual_block import BottleneckBlock, ResidualBlock
 from hortus.vision.modeling.layers.normalization.norm_act import NormAct
@@ -146,21 +145,4 @@ def _block_class(node: Node) -> type[BottleneckBlock] | type[ResidualBlock]:
     return BottleneckBlock if node.is_bottleneck else ResidualBlock
 
 
-@factory.register_backbone_builder("spinenet")
-def build_spinenet(
-    input_specs: keras.layers.InputSpec,
-    backbone_config: backbone_configs.Backbone,
-    norm_activation_config: common.NormActivation,
-    l2_regularizer: keras.regularizers.Regularizer | None = None,
-) -> SpineNet:
-    """Builds a SpineNet from its config."""
-    config = backbone_config.get()
-    return SpineNet(
-        model_id=config.model_id,
-        input_specs=input_specs,
-        min_level=config.min_level,
-        max_level=config.max_level,
-        stochastic_depth_drop_rate=config.stochastic_depth_drop_rate,
-        norm_act=NormAct.from_config(norm_activation_config),
-        kernel_regularizer=l2_regularizer,
-    )
+build_spinenet = factory.register_backbone_builder("spinenet")(builder_of(SpineNet))

@@ -5,10 +5,9 @@ from typing import Any
 
 import keras
 
-from hortus.vision.configs import backbones as backbone_configs
-from hortus.vision.configs import common
 from hortus.vision.modeling.backbones import factory
 from hortus.vision.modeling.backbones.backbone import IMAGES, image_input
+from hortus.vision.modeling.backbones.builder import builder_of
 from hortus.vision.modeling.backbones.scale_permuted import Node, ScalePermutedBackbone
 from hortus.vision.modeling.layers.blocks.inverted_bottleneck import InvertedBottleneckBlock
 from hortus.vision.modeling.layers.normalization.norm_act import NormAct
@@ -139,23 +138,6 @@ class SpineNetMobile(ScalePermutedBackbone):
         return int(filters * SIZES[self.model_id].filter_scale)
 
 
-@factory.register_backbone_builder("spinenet_mobile")
-def build_spinenet_mobile(
-    input_specs: keras.layers.InputSpec,
-    backbone_config: backbone_configs.Backbone,
-    norm_activation_config: common.NormActivation,
-    l2_regularizer: keras.regularizers.Regularizer | None = None,
-) -> SpineNetMobile:
-    """Builds a Mobile SpineNet from its config."""
-    config = backbone_config.get()
-    return SpineNetMobile(
-        model_id=config.model_id,
-        input_specs=input_specs,
-        min_level=config.min_level,
-        max_level=config.max_level,
-        se_ratio=config.se_ratio,
-        expand_ratio=config.expand_ratio,
-        stochastic_depth_drop_rate=config.stochastic_depth_drop_rate,
-        norm_act=NormAct.from_config(norm_activation_config),
-        kernel_regularizer=l2_regularizer,
-    )
+build_spinenet_mobile = factory.register_backbone_builder("spinenet_mobile")(
+    builder_of(SpineNetMobile)
+)

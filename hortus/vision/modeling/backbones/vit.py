@@ -7,9 +7,10 @@ import keras
 from keras import ops
 
 from hortus.vision.configs import backbones as backbone_configs
-from hortus.vision.configs import common
 from hortus.vision.modeling.backbones import factory
 from hortus.vision.modeling.backbones.backbone import Backbone, image_input
+from hortus.vision.modeling.backbones.builder import builder_of
+from hortus.vision.modeling.config_arguments import field_values
 from hortus.vision.modeling.layers.attention.position_embedding import ClassToken, PositionEmbedding
 from hortus.vision.modeling.layers.attention.transformer_block import TransformerEncoderBlock
 from hortus.vision.modeling.layers.normalization.layer_normalization import LayerNormalization
@@ -209,44 +210,17 @@ class VisionTransformer(Backbone):
         )(x)
 
 
-@factory.register_backbone_builder("vit")
-def build_vit(
-    input_specs: keras.layers.InputSpec,
-    backbone_config: backbone_configs.Backbone,
-    norm_activation_config: common.NormActivation,
-    l2_regularizer: keras.regularizers.Regularizer | None = None,
-) -> VisionTransformer:
-    """Builds a vision transformer from its config; a named one brings its own size."""
-    del norm_activation_config  # layer normalisation and GELU are the architecture's own
-    config = backbone_config.get()
-    if not config.model_name:
-        size = Size(
-            config.patch_size,
-            config.hidden_size,
-            config.transformer.mlp_dim,
-            config.transformer.num_heads,
-            config.transformer.num_layers,
-        )
-    elif config.model_name in SIZES:
-        size = SIZES[config.model_name]
-    else:
+def _arguments(config: backbone_configs.VisionTransformer) -> dict[str, Any]:
+    """The fields of a config and of its transformer; a named size comes before them."""
+    fields = field_values(config)
+    fields |= field_values(fields.pop("transformer"))
+    name = fields.pop("model_name")
+    if name and name not in SIZES:
         raise ValueError(
             f"model_name must be one of {list(SIZES)}, or empty to take hidden_size, patch_size "
-            f"and the transformer's own fields; got {config.model_name!r}"
+            f"and the transformer's own fields; got {name!r}"
         )
-    return VisionTransformer(
-        *size,
-        input_specs=input_specs,
-        dropout_rate=config.transformer.dropout_rate,
-        attention_dropout_rate=config.transformer.attention_dropout_rate,
-        init_stochastic_depth_rate=config.init_stochastic_depth_rate,
-        pooler=config.pooler,
-        representation_size=config.representation_size,
-        original_init=config.original_init,
-        pos_embed_shape=config.pos_embed_shape,
-        output_encoded_tokens=config.output_encoded_tokens,
-        output_2d_feature_maps=config.output_2d_feature_maps,
-        layer_scale_init_value=config.layer_scale_init_value,
-        output_attention_scores=config.output_attention_scores,
-        kernel_regularizer=l2_regularizer,
-    )
+    return fields | (SIZES[name]._asdict() if name else {})
+
+
+build_vit = factory.register_backbone_builder("vit")(builder_of(VisionTransformer, _arguments))

@@ -6,6 +6,7 @@ from typing import Any
 import keras
 
 from hortus.vision.modeling.decoders import factory
+from hortus.vision.modeling.decoders.builder import builder_of
 from hortus.vision.modeling.decoders.decoder import Decoder, Specs
 from hortus.vision.modeling.layers.normalization.norm_act import NormAct
 from hortus.vision.modeling.layers.resampling.spatial_pyramid_pooling import SpatialPyramidPooling
@@ -84,24 +85,4 @@ class ASPP(Decoder):
         return [max(1, side // 2**self.level) for side in self.pool_kernel_size]
 
 
-@factory.register_decoder_builder("aspp")
-def build_aspp(
-    input_specs: Specs,
-    model_config: Any,
-    l2_regularizer: keras.regularizers.Regularizer | None = None,
-) -> ASPP:
-    """Builds an ASPP from the config of a model."""
-    config = model_config.decoder.get()
-    return ASPP(
-        input_specs=input_specs,
-        level=config.level,
-        dilation_rates=config.dilation_rates,
-        num_filters=config.num_filters,
-        pool_kernel_size=config.pool_kernel_size,
-        dropout_rate=config.dropout_rate,
-        use_depthwise_convolution=config.use_depthwise_convolution,
-        spp_layer_version=config.spp_layer_version,
-        output_tensor=config.output_tensor,
-        norm_act=NormAct.from_config(model_config.norm_activation),
-        kernel_regularizer=l2_regularizer,
-    )
+build_aspp = factory.register_decoder_builder("aspp")(builder_of(ASPP))

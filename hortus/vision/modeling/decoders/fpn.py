@@ -5,6 +5,7 @@ from typing import Any
 import keras
 
 from hortus.vision.modeling.decoders import factory
+from hortus.vision.modeling.decoders.builder import builder_of
 from hortus.vision.modeling.decoders.decoder import Decoder, Specs
 from hortus.vision.modeling.layers.convolution.biased_convolution import convolution
 from hortus.vision.modeling.layers.normalization.norm_act import NormAct
@@ -107,21 +108,4 @@ class FPN(Decoder):
         )
 
 
-@factory.register_decoder_builder("fpn")
-def build_fpn(
-    input_specs: Specs,
-    model_config: Any,
-    l2_regularizer: keras.regularizers.Regularizer | None = None,
-) -> FPN:
-    """Builds an FPN from the config of a model."""
-    config = model_config.decoder.get()
-    return FPN(
-        input_specs=input_specs,
-        min_level=model_config.min_level,
-        max_level=model_config.max_level,
-        num_filters=config.num_filters,
-        fusion_type=config.fusion_type,
-        use_separable_conv=config.use_separable_conv,
-        norm_act=NormAct.from_config(model_config.norm_activation),
-        kernel_regularizer=l2_regularizer,
-    )
+build_fpn = factory.register_decoder_builder("fpn")(builder_of(FPN))

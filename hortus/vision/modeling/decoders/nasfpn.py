@@ -7,6 +7,7 @@ import keras
 from keras import ops
 
 from hortus.vision.modeling.decoders import factory
+from hortus.vision.modeling.decoders.builder import builder_of
 from hortus.vision.modeling.decoders.decoder import Decoder, Specs
 from hortus.vision.modeling.layers.blocks.block import Block, Shape, build_chain
 from hortus.vision.modeling.layers.convolution.biased_convolution import convolution
@@ -229,21 +230,4 @@ class NASFPN(Decoder):
         return [outputs[level] for level in _LEVELS]
 
 
-@factory.register_decoder_builder("nasfpn")
-def build_nasfpn(
-    input_specs: Specs,
-    model_config: Any,
-    l2_regularizer: keras.regularizers.Regularizer | None = None,
-) -> NASFPN:
-    """Builds a NAS-FPN from the config of a model."""
-    config = model_config.decoder.get()
-    return NASFPN(
-        input_specs=input_specs,
-        min_level=model_config.min_level,
-        max_level=model_config.max_level,
-        num_filters=config.num_filters,
-        num_repeats=config.num_repeats,
-        use_separable_conv=config.use_separable_conv,
-        norm_act=NormAct.from_config(model_config.norm_activation),
-        kernel_regularizer=l2_regularizer,
-    )
+build_nasfpn = factory.register_decoder_builder("nasfpn")(builder_of(NASFPN))

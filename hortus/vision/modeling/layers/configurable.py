@@ -15,7 +15,7 @@ class Configurable:
 
     def get_config(self) -> dict[str, Any]:
         config = super().get_config()  # type: ignore[misc]
-        for name in _argument_names(type(self)):
+        for name in argument_names(type(self)):
             config[name] = keras.saving.serialize_keras_object(getattr(self, name))
         return config
 
@@ -25,7 +25,7 @@ class Configurable:
         return cls(**{name: _revive(value) for name, value in config.items()})
 
 
-def _argument_names(cls: type) -> list[str]:
+def argument_names(cls: type) -> list[str]:
     """Names of the constructor arguments of `cls` and of its parents that are Configurable."""
     parameters = [
         parameter
