@@ -48,5 +48,5 @@ def test_blocks_have_the_epsilon_that_revnets_were_trained_with():
         prefix = f"revnet/38/eval/{level}"
         picked = output.ravel()[golden[f"{prefix}/sample_idx"]]
         largest = golden[f"{prefix}/mean_std_absmax"][2]
-        # float32 through forty layers; with 1e-5 in the blocks they are off by 5e-3.
+        # float32 through forty layers; with 1e-5 in the blocks they are off by 1e-3 to 3e-3.
         np.testing.assert_allclose(picked, golden[f"{prefix}/sample"], atol=1e-4 * largest)
