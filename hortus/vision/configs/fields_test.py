@@ -45,6 +45,7 @@ EXTRA_FIELDS = {
     "annotation_file": "COCO's panoptic files are read directly",
     "color_jitter": "colours of segmentation data can be changed without a policy",
     "resnet_unet": "the backbone existed and could not be chosen",
+    "freeze_backbone": "segmentation can freeze its backbone too",
 }
 # Types of ours that take more than the existing annotation, which nothing enforced, and why.
 WIDER_TYPES = {

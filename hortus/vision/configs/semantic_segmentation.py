@@ -243,6 +243,8 @@ class SemanticSegmentationTask(cfg.TaskConfig):
     """What an exported model returns."""
     allow_image_summary: bool = True
     """Write pictures of predictions for TensorBoard at evaluation."""
+    freeze_backbone: bool = False
+    """Keep the backbone's weights as they are."""
 
     def check(self) -> Iterator[str]:
         yield from super().check()

@@ -58,6 +58,7 @@ ADDITIONS = {
     "trainer.max_time": "stop in time",
     "trainer.overfit_batches": "can the model learn at all?",
     "trainer.sanity_validation_steps": "a fault in evaluation shows at once",
+    "task.freeze_backbone": "of segmentation too",
     "task.losses.class_weights": "rare classes can count more",
     "task.train_data.skip_bad_records": "skip and count what cannot be read",
     "task.validation_data.skip_bad_records": "skip and count what cannot be read",

@@ -16,7 +16,7 @@ from hortus.vision.dataloaders.readers import Readers
 from hortus.vision.evaluation import classification as metrics_lib
 from hortus.vision.losses import classification as losses
 from hortus.vision.modeling import factory
-from hortus.vision.tasks.weight_decay import l2_regularizer
+from hortus.vision.tasks.task_model import build_task_model
 from hortus.vision.visualization.confusion_matrix import draw_confusion_matrix
 
 _MAX_TABLE = 50
@@ -42,13 +42,7 @@ class ImageClassificationTask(base_task.Task):
     # ---- model ------------------------------------------------------------------------------
 
     def build_model(self) -> keras.Model:
-        config = self.task_config
-        input_specs = keras.layers.InputSpec(shape=[None, *config.model.input_size])
-        regularizer = l2_regularizer(config.losses.l2_weight_decay)
-        model = factory.build_classification_model(input_specs, config.model, regularizer)
-        if config.freeze_backbone:
-            model.backbone.trainable = False
-        return model
+        return build_task_model(factory.build_classification_model, self.task_config)
 
     # ---- data -------------------------------------------------------------------------------
 

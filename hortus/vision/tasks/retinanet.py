@@ -21,7 +21,7 @@ from hortus.vision.tasks.detection_evaluation import (
     MeanInstanceAP,
     as_pictures,
 )
-from hortus.vision.tasks.weight_decay import l2_regularizer
+from hortus.vision.tasks.task_model import build_task_model
 
 
 @task_factory.register_task_cls(configs.RetinaNetTask)
@@ -48,13 +48,7 @@ class RetinaNetTask(base_task.Task):
     # ---- model ------------------------------------------------------------------------------
 
     def build_model(self) -> keras.Model:
-        config = self.task_config
-        input_specs = keras.layers.InputSpec(shape=[None, *config.model.input_size])
-        regularizer = l2_regularizer(config.losses.l2_weight_decay)
-        model = factory.build_retinanet(input_specs, config.model, regularizer)
-        if config.freeze_backbone:
-            model.backbone.trainable = False
-        return model
+        return build_task_model(factory.build_retinanet, self.task_config)
 
     # ---- data -------------------------------------------------------------------------------
 

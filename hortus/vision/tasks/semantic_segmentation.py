@@ -23,7 +23,7 @@ from hortus.vision.losses.segmentation import (
 )
 from hortus.vision.modeling import factory
 from hortus.vision.ops.resize import resize_nearest
-from hortus.vision.tasks.weight_decay import l2_regularizer
+from hortus.vision.tasks.task_model import build_task_model
 from hortus.vision.visualization import masks as drawing
 from hortus.vision.visualization.confusion_matrix import draw_confusion_matrix
 
@@ -82,10 +82,7 @@ class SemanticSegmentationTask(base_task.Task):
     # ---- model ------------------------------------------------------------------------------
 
     def build_model(self) -> keras.Model:
-        config = self.task_config
-        input_specs = keras.layers.InputSpec(shape=[None, *config.model.input_size])
-        regularizer = l2_regularizer(config.losses.l2_weight_decay)
-        return factory.build_segmentation_model(input_specs, config.model, regularizer)
+        return build_task_model(factory.build_segmentation_model, self.task_config)
 
     # ---- data -------------------------------------------------------------------------------
 
