@@ -12,7 +12,7 @@ A task needs one function of it:
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Optional
+from typing import Any
 
 from hortus.engine import environment
 from hortus.engine.environment import EngineError, select
@@ -56,7 +56,7 @@ def _backend() -> Any:
 
 
 def value_and_grad(
-    fn: Callable[[], Any], variables: Sequence[Any], optimizer: Optional[Any] = None
+    fn: Callable[[], Any], variables: Sequence[Any], optimizer: Any | None = None
 ) -> tuple[Any, list[Any]]:
     """Calls `fn` and differentiates the loss that it returns.
 

@@ -1,7 +1,7 @@
 """Gradient accumulation: what both engines share."""
 
 from collections.abc import Sequence
-from typing import Any, Optional
+from typing import Any
 
 import keras
 from keras import ops
@@ -12,10 +12,10 @@ class GradientCollector:
 
     def __init__(self, optimizer: Any):
         self._optimizer = optimizer
-        self._taken: Optional[tuple[list[Any], list[Any]]] = None
+        self._taken: tuple[list[Any], list[Any]] | None = None
 
-    @property  # a step may ask `isinstance(optimizer, LossScaleOptimizer)`
-    def __class__(self) -> type:  # type: ignore[override]
+    @property  # type: ignore[misc]  # a step may ask `isinstance(optimizer, LossScaleOptimizer)`
+    def __class__(self) -> type:
         return type(self._optimizer)
 
     def __getattr__(self, name: str) -> Any:

@@ -4,7 +4,7 @@ import abc
 import contextlib
 import dataclasses
 from collections.abc import Callable, Iterator
-from typing import Any, Optional
+from typing import Any
 
 from hortus.engine import keras_private
 from hortus.engine.input_context import InputContext
@@ -209,7 +209,7 @@ class Engine(abc.ABC):
         """Whether the flag is true on any host; all hosts have to ask."""
 
 
-def batch_size(batch: Any) -> Optional[Any]:
+def batch_size(batch: Any) -> Any | None:
     """The number of examples: the length of the first part that has one."""
     import keras
 

@@ -6,7 +6,6 @@ engine that KERAS_BACKEND or Keras' own configuration names.
 
 import os
 import sys
-from typing import Optional
 
 ENGINES = ("tensorflow", "jax")
 
@@ -15,7 +14,7 @@ class EngineError(RuntimeError):
     """An engine cannot be had as asked; `str(error)` is for the user."""
 
 
-def select(name: Optional[str] = None, virtual_cpu_devices: int = 0) -> str:
+def select(name: str | None = None, virtual_cpu_devices: int = 0) -> str:
     """Settles the engine for this process and returns its name.
 
     Args:

@@ -87,7 +87,7 @@ def callable_learning_rate(optimizer: Any) -> Iterator[None]:
     if optimizer is None:
         yield
         return
-    cls = type(optimizer)
+    cls: Any = type(optimizer)
     object.__setattr__(optimizer, "__class__", _with_callable_rate(cls))
     try:
         yield

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Sequence
-from typing import Any, Optional, Union
+from typing import Any
 
 import keras
 from keras import ops
@@ -56,7 +56,7 @@ class LossScaleOptimizer(keras.optimizers.LossScaleOptimizer):
         self._unscaled.set()
         return [None if grad is None else grad / self.dynamic_scale for grad in grads]
 
-    def apply(self, grads: Sequence[Any], trainable_variables: Optional[Sequence] = None) -> None:
+    def apply(self, grads: Sequence[Any], trainable_variables: Sequence | None = None) -> None:
         is_scaled, is_unscaled = self._scaled.take(), self._unscaled.take()
         if not is_scaled:
             raise RuntimeError(
@@ -123,7 +123,7 @@ class _ThreadMarks:
 
 
 def scale_losses(
-    optimizer: keras.optimizers.Optimizer, loss_scale: Optional[Union[str, float]]
+    optimizer: keras.optimizers.Optimizer, loss_scale: str | float | None
 ) -> keras.optimizers.Optimizer:
     """The optimizer for float16 training: `dynamic` (or None) or a fixed factor."""
     if loss_scale is None or loss_scale == "dynamic":

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Optional
+from typing import Any
 
 import jax
 import keras
@@ -17,7 +17,7 @@ from hortus.engine.jax.strategy import JaxStrategy
 
 
 def value_and_grad(
-    fn: Callable[[], Any], variables: Sequence[Any], optimizer: Optional[Any] = None
+    fn: Callable[[], Any], variables: Sequence[Any], optimizer: Any | None = None
 ) -> tuple[Any, list[Any]]:
     """See `hortus.engine.value_and_grad`. Inside a step its updates go on to the step's scope."""
     outer = keras_private.stateless_scope()

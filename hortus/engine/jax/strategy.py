@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Callable, Iterator
-from typing import Any, Optional
+from typing import Any
 
 import jax
 import numpy as np
@@ -22,7 +22,7 @@ class JaxStrategy:
 
     cluster_resolver = None
 
-    def __init__(self, devices: Optional[list[Any]] = None):
+    def __init__(self, devices: list[Any] | None = None):
         self.devices = list(devices) if devices is not None else jax.devices()
         self.mesh = Mesh(np.array(self.devices), ("batch",))
         self.replicated = NamedSharding(self.mesh, PartitionSpec())
@@ -42,7 +42,7 @@ class JaxStrategy:
             _open.pop()
 
     def run(
-        self, fn: Callable, args: tuple = (), kwargs: Optional[dict] = None, options: Any = None
+        self, fn: Callable, args: tuple = (), kwargs: dict | None = None, options: Any = None
     ) -> Any:
         """Calls `fn` once, on the global batch: JAX cuts the work itself."""
         return fn(*args, **(kwargs or {}))
@@ -60,7 +60,7 @@ def current_strategy() -> JaxStrategy:
 def make_strategy(
     kind: str,
     num_gpus: int = 0,
-    worker_hosts: Optional[str] = None,
+    worker_hosts: str | None = None,
     task_index: int = -1,
     virtual_cpu_devices: int = 0,
 ) -> JaxStrategy:
@@ -86,7 +86,7 @@ def make_strategy(
     return JaxStrategy(devices)
 
 
-def join_hosts(worker_hosts: Optional[str], task_index: int) -> None:
+def join_hosts(worker_hosts: str | None, task_index: int) -> None:
     """Joins the processes of a multi-host run; the first host coordinates. Once per process."""
     if jax.distributed.is_initialized():
         return

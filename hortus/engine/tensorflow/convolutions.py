@@ -90,9 +90,9 @@ def is_3x3_faster(inputs: tf.Tensor, kernel: tf.Tensor, strides: tuple[int, int]
     """Whether `convolution_3x3` is, than TensorFlow's way."""
     if None in inputs.shape:
         return False
-    batch, height, width, _ = inputs.shape
+    batch, height, width, channels = inputs.shape
     outputs = batch * -(-height // strides[0]) * -(-width // strides[1])
-    return cost_model.is_3x3_product_faster(outputs, *kernel.shape[2:], inputs.dtype.size)
+    return cost_model.is_3x3_product_faster(outputs, channels, kernel.shape[3], inputs.dtype.size)
 
 
 def convolution_3x3(inputs: tf.Tensor, kernel: tf.Tensor, strides: tuple[int, int]) -> tf.Tensor:

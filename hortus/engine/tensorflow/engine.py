@@ -5,7 +5,7 @@ import itertools
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Optional
+from typing import Any
 
 import keras
 import numpy as np
@@ -21,7 +21,7 @@ from hortus.engine.tensorflow.feed import DatasetFeed
 
 
 def value_and_grad(
-    fn: Callable[[], Any], variables: Sequence[Any], optimizer: Optional[Any] = None
+    fn: Callable[[], Any], variables: Sequence[Any], optimizer: Any | None = None
 ) -> tuple[Any, list[Any]]:
     """See `hortus.engine.value_and_grad`."""
     with weight_decay.deferred() as penalties, kernels.FAST_KERNELS.training_step():
@@ -57,7 +57,7 @@ class TensorFlowEngine(Engine):
                 stacklevel=2,
             )
             self._xla = False
-        self._count_hosts: Optional[Callable] = None
+        self._count_hosts: Callable | None = None
 
     @property
     def num_replicas(self) -> int:

@@ -2,7 +2,6 @@
 
 import json
 import os
-from typing import Optional
 
 import tensorflow as tf
 
@@ -18,9 +17,9 @@ def current_strategy() -> tf.distribute.Strategy:
 def make_strategy(
     kind: str,
     num_gpus: int = 0,
-    all_reduce_alg: Optional[str] = None,
+    all_reduce_alg: str | None = None,
     num_packs: int = 1,
-    worker_hosts: Optional[str] = None,
+    worker_hosts: str | None = None,
     task_index: int = -1,
 ) -> tf.distribute.Strategy:
     """The strategy called `kind`: `off`, `one_device`, `mirrored` or `multi_worker_mirrored`."""
@@ -35,9 +34,7 @@ def make_strategy(
     return tf.distribute.MirroredStrategy(names, _cross_device_ops(all_reduce_alg, num_packs))
 
 
-def _cross_device_ops(
-    algorithm: Optional[str], num_packs: int
-) -> Optional[tf.distribute.CrossDeviceOps]:
+def _cross_device_ops(algorithm: str | None, num_packs: int) -> tf.distribute.CrossDeviceOps | None:
     known = {
         "nccl": tf.distribute.NcclAllReduce,
         "hierarchical_copy": tf.distribute.HierarchicalCopyAllReduce,
@@ -52,7 +49,7 @@ def _cross_device_ops(
 
 
 def _multi_worker(
-    algorithm: Optional[str], worker_hosts: Optional[str], task_index: int
+    algorithm: str | None, worker_hosts: str | None, task_index: int
 ) -> tf.distribute.Strategy:
     if worker_hosts:
         hosts = [host.strip() for host in worker_hosts.split(",")]

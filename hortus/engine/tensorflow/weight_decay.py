@@ -7,7 +7,7 @@ and hold it, a copy of all weights, while memory is needed most.
 import contextlib
 import contextvars
 from collections.abc import Iterator, Sequence
-from typing import Any, Optional
+from typing import Any
 
 import tensorflow as tf
 
@@ -16,7 +16,7 @@ from hortus.engine import kernels
 Penalties = list[tuple[Any, tf.Tensor]]
 """Variables, and the factors that their values are gradients by."""
 
-_open: contextvars.ContextVar[Optional[Penalties]] = contextvars.ContextVar("open", default=None)
+_open: contextvars.ContextVar[Penalties | None] = contextvars.ContextVar("open", default=None)
 
 
 @contextlib.contextmanager

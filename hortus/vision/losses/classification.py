@@ -1,7 +1,7 @@
 """Losses of image classification."""
 
 from collections.abc import Sequence
-from typing import Any, Optional
+from typing import Any
 
 import keras
 from keras import ops
@@ -11,7 +11,7 @@ def softmax_loss(
     labels: Any,
     outputs: Any,
     label_smoothing: float = 0.0,
-    class_weights: Optional[Sequence[float]] = None,
+    class_weights: Sequence[float] | None = None,
     from_logits: bool = True,
 ) -> Any:
     """Mean cross entropy of one class per image.
@@ -46,7 +46,7 @@ def sigmoid_loss(
     labels: Any,
     outputs: Any,
     label_smoothing: float = 0.0,
-    class_weights: Optional[Sequence[float]] = None,
+    class_weights: Sequence[float] | None = None,
     from_logits: bool = True,
 ) -> Any:
     """Mean binary cross entropy over all images and classes: one sigmoid per class.

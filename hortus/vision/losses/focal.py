@@ -1,6 +1,6 @@
 """The focal loss (Lin et al. 2017)."""
 
-from typing import Any, Optional
+from typing import Any
 
 import keras
 from keras import ops
@@ -27,7 +27,7 @@ class FocalLoss(keras.losses.Loss):
         self,
         alpha: float = 0.25,
         gamma: float = 1.5,
-        reduction: Optional[str] = "sum_over_batch_size",
+        reduction: str | None = "sum_over_batch_size",
         name: str = "focal_loss",
         **kwargs: Any,
     ):

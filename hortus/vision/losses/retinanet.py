@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 import keras
 from keras import ops
@@ -50,7 +50,7 @@ class RetinaNetLoss:
         labels: AnchorLabels,
         logits: Any,
         codes: Any,
-        attributes: Optional[Mapping[str, Any]] = None,
+        attributes: Mapping[str, Any] | None = None,
         normalizer: Any = None,
     ) -> RetinaNetLosses:
         """Compares what the head says with what the anchors should say.

@@ -71,7 +71,7 @@ def build_segmentation_model(
         backbone = _build_backbone(input_specs, model_config, l2_regularizer)
     if decoder is None:
         decoder = _build_decoder(backbone, model_config, l2_regularizer)
-    common = {
+    common: dict[str, Any] = {
         "num_classes": model_config.num_classes,
         "norm_act": NormAct.from_config(model_config.norm_activation),
         "kernel_regularizer": l2_regularizer,
@@ -147,7 +147,7 @@ def _detection_generator(
     model_config: retinanet_configs.RetinaNet,
 ) -> MultilevelDetectionGenerator:
     config = model_config.detection_generator
-    settings = {
+    settings: dict[str, Any] = {
         "pre_nms_score_threshold": config.pre_nms_score_threshold,
         "nms_iou_threshold": config.nms_iou_threshold,
         "max_num_detections": config.max_num_detections,

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 from keras import ops
 
@@ -41,14 +41,14 @@ class AnchorLabeler:
 
     match_threshold: float = 0.5
     unmatched_threshold: float = 0.5
-    box_coder_weights: Optional[Sequence[float]] = None
+    box_coder_weights: Sequence[float] | None = None
 
     def __call__(
         self,
         anchors: Any,
         gt_boxes: Any,
         gt_classes: Any,
-        gt_attributes: Optional[Mapping[str, Any]] = None,
+        gt_attributes: Mapping[str, Any] | None = None,
         gt_weights: Any = None,
     ) -> AnchorLabels:
         """Labels the anchors of each image.

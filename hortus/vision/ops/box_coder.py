@@ -6,7 +6,7 @@ the factor each side grows by.
 
 import math
 from collections.abc import Sequence
-from typing import Any, Optional
+from typing import Any
 
 from keras import ops
 
@@ -18,7 +18,7 @@ _MAX_GROWTH = math.log(1000.0 / 16.0)
 _LEAST_SIDE = 1e-8
 
 
-def encode(boxes: Any, anchors: Any, weights: Optional[Sequence[float]] = None) -> Any:
+def encode(boxes: Any, anchors: Any, weights: Sequence[float] | None = None) -> Any:
     """What has to be predicted at `anchors` [..., 4] for `boxes` [..., 4].
 
     Args:
@@ -37,7 +37,7 @@ def encode(boxes: Any, anchors: Any, weights: Optional[Sequence[float]] = None) 
     return codes if weights is None else codes * _tensor(weights)
 
 
-def decode(codes: Any, anchors: Any, weights: Optional[Sequence[float]] = None) -> Any:
+def decode(codes: Any, anchors: Any, weights: Sequence[float] | None = None) -> Any:
     """The boxes [..., 4] that `codes` [..., 4] at `anchors` [..., 4] stand for.
 
     Args:

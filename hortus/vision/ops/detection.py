@@ -1,7 +1,7 @@
 """From the raw output of a detector to boxes, classes and scores."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Optional
+from typing import Any
 
 from keras import ops
 
@@ -28,7 +28,7 @@ def decode_multilevel(
     image_size: Any,
     *,
     num_classes: int,
-    box_coder_weights: Optional[Sequence[float]] = None,
+    box_coder_weights: Sequence[float] | None = None,
 ) -> tuple[Any, Any]:
     """All boxes of a one-stage detector and their scores.
 
@@ -56,9 +56,9 @@ def detect_multilevel(
     image_size: Any,
     *,
     num_classes: int,
-    raw_attributes: Optional[Mapping[str, Mapping[str, Any]]] = None,
+    raw_attributes: Mapping[str, Mapping[str, Any]] | None = None,
     method: str = "per_class",
-    box_coder_weights: Optional[Sequence[float]] = None,
+    box_coder_weights: Sequence[float] | None = None,
     score_threshold: float = 0.05,
     max_detections: int = 100,
     **settings: Any,
@@ -118,7 +118,7 @@ def detect(
     image_size: Any,
     *,
     method: str = "per_class",
-    box_coder_weights: Optional[Sequence[float]] = None,
+    box_coder_weights: Sequence[float] | None = None,
     use_sigmoid: bool = False,
     **settings: Any,
 ) -> nms.Detections:
@@ -155,7 +155,7 @@ def decode(
     anchor_boxes: Any,
     image_size: Any,
     *,
-    box_coder_weights: Optional[Sequence[float]] = None,
+    box_coder_weights: Sequence[float] | None = None,
     use_sigmoid: bool = False,
 ) -> tuple[Any, Any]:
     """All boxes of the second stage and their scores.
@@ -211,7 +211,7 @@ def _find_among_best(
     return nms.Detections(*ops.cond(is_all, lambda: tuple(found), lambda: tuple(find(values))))
 
 
-def _decode(codes: Any, anchors: Any, image_size: Any, weights: Optional[Sequence[float]]) -> Any:
+def _decode(codes: Any, anchors: Any, image_size: Any, weights: Sequence[float] | None) -> Any:
     return box_ops.clip(box_coder.decode(codes, anchors, weights), image_size)
 
 

@@ -6,7 +6,7 @@ choice of the best would give, without computing boxes that are not among the be
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 from keras import ops
 
@@ -41,7 +41,7 @@ class Detections(NamedTuple):
     """[batch, k, size] each."""
 
 
-Kernel = Callable[..., Optional[tuple[Any, Any, Any, Any]]]
+Kernel = Callable[..., tuple[Any, Any, Any, Any] | None]
 """A faster way to suppress, if there is one here: called with boxes [batch, n, q, 4], scores
 [batch, n, c] and the keywords `iou_threshold`, `score_threshold` and `max_detections`, it returns
 boxes, classes, scores and count as in `Detections`, or None."""
@@ -55,10 +55,10 @@ def suppress(
     iou_threshold: float,
     score_threshold: float = 0.0,
     max_detections: int,
-    top_k: Optional[int] = None,
-    sigma: Optional[float] = None,
-    attributes: Optional[Mapping[str, Any]] = None,
-    kernel: Optional[Kernel] = None,
+    top_k: int | None = None,
+    sigma: float | None = None,
+    attributes: Mapping[str, Any] | None = None,
+    kernel: Kernel | None = None,
 ) -> Detections:
     """Suppresses by the method called `method`, a key of `METHODS` or `ALIASES`.
 
@@ -101,13 +101,13 @@ def per_class(
     iou_threshold: float,
     score_threshold: float = 0.0,
     max_detections: int,
-    top_k: Optional[int] = None,
-    attributes: Optional[Mapping[str, Any]] = None,
-    kernel: Optional[Kernel] = None,
+    top_k: int | None = None,
+    attributes: Mapping[str, Any] | None = None,
+    kernel: Kernel | None = None,
 ) -> Detections:
     """A box drops overlapping ones of its own class. Arguments as in `suppress`."""
     boxes, scores = ops.cast(boxes, "float32"), _limit(ops.cast(scores, "float32"), top_k)
-    settings = {
+    settings: dict[str, Any] = {
         "iou_threshold": iou_threshold,
         "score_threshold": score_threshold,
         "max_detections": max_detections,
@@ -150,8 +150,8 @@ def soft(
     sigma: float,
     score_threshold: float = 0.0,
     max_detections: int,
-    top_k: Optional[int] = None,
-    attributes: Optional[Mapping[str, Any]] = None,
+    top_k: int | None = None,
+    attributes: Mapping[str, Any] | None = None,
 ) -> Detections:
     """A box lowers the scores of overlapping ones of its own class (Bodla et al. 2017).
 
@@ -182,7 +182,7 @@ METHODS: dict[str, Callable[..., Detections]] = {
 _CLASS = "class of class_agnostic"
 
 
-def _limit(scores: Any, top_k: Optional[int]) -> Any:
+def _limit(scores: Any, top_k: int | None) -> Any:
     """Scores [batch, n, classes] without those that are not among the best `top_k` of a class."""
     n = scores.shape[1]
     if top_k is None or (n is not None and n <= top_k):
@@ -200,7 +200,7 @@ def _choose(
     iou_threshold: float,
     score_threshold: float,
     max_detections: int,
-    sigma: Optional[float] = None,
+    sigma: float | None = None,
 ) -> tuple[Any, Any, Any, Any]:
     """Indices, classes, scores [batch, max_detections] and count [batch] of the chosen boxes."""
     (batch, n, classes), q = ops.shape(scores), boxes.shape[2]
@@ -233,7 +233,7 @@ def _choose(
         rows = ops.scatter_update(rows, ops.expand_dims(number, -1), row)
         here = columns == ops.expand_dims(column, -1)
         best = ops.where(here, ops.max(row, axis=-1, keepdims=True), best)
-        chosen = (
+        chosen = tuple(
             ops.where(slots == step, ops.expand_dims(value, -1), old)
             for value, old in zip(values, chosen, strict=True)
         )
@@ -264,7 +264,7 @@ def _locate(boxes: Any, scores: Any, chosen: Any, classes: Any, best: Any) -> An
 
 def _detections(
     boxes: Any,
-    attributes: Optional[Mapping[str, Any]],
+    attributes: Mapping[str, Any] | None,
     indices: Any,
     classes: Any,
     scores: Any,

@@ -5,7 +5,6 @@ from typing import Any
 
 import keras
 
-from hortus import hyperparams
 from hortus.vision.configs import backbones as backbone_configs
 from hortus.vision.configs import common
 from hortus.vision.modeling.config_arguments import field_values, layer_arguments
@@ -13,7 +12,7 @@ from hortus.vision.modeling.config_arguments import field_values, layer_argument
 
 def builder_of(
     cls: type,
-    fields: Callable[[hyperparams.Config], dict[str, Any]] = field_values,
+    fields: Callable[[Any], dict[str, Any]] = field_values,
 ) -> Callable[..., keras.Model]:
     """Makes a builder for `factory.register_backbone_builder`.
 

@@ -155,7 +155,7 @@ class VisionTransformer(Backbone):
         return height // self.patch_size, width // self.patch_size
 
     def _encode(self, x: Any) -> tuple[Any, Any]:
-        initializer = "glorot_uniform"
+        initializer: Any = "glorot_uniform"
         if not self.original_init:
             initializer = {"class_name": "TruncatedNormal", "config": {"mean": 0.0, "stddev": 0.02}}
         scores = None

@@ -84,7 +84,7 @@ class DetectionHead(Block):
         shape = (None, *input_shape[2:])
         for conv, norm in zip(self.convs, self.conv_norms, strict=True):
             shape = build_chain(shape, conv, norm)
-        shape = (None, math.prod(shape[1:]))  # type: ignore[arg-type]
+        shape = (None, math.prod(shape[1:]))
         for fc, norm in zip(self.fcs, self.fc_norms, strict=True):
             shape = build_chain(shape, fc, norm)
         self.scores.build(shape)

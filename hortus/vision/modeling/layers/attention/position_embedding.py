@@ -5,6 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from hortus.vision.modeling.layers.blocks.block import Shape
 from hortus.vision.modeling.layers.configurable import Configurable
 
 
@@ -12,7 +13,7 @@ from hortus.vision.modeling.layers.configurable import Configurable
 class ClassToken(Configurable, keras.layers.Layer):
     """Puts one learned token in front of the others."""
 
-    def build(self, input_shape: tuple[int | None, ...]) -> None:
+    def build(self, input_shape: Shape) -> None:
         self.token = self.add_weight(shape=(1, 1, input_shape[-1]), name="cls", initializer="zeros")
 
     def call(self, inputs: Any) -> Any:
@@ -21,7 +22,7 @@ class ClassToken(Configurable, keras.layers.Layer):
         token = ops.broadcast_to(token, (ops.shape(inputs)[0], 1, inputs.shape[-1]))
         return ops.concatenate([token, inputs], axis=1)
 
-    def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> Any:
+    def compute_output_shape(self, input_shape: Shape) -> Any:
         batch, tokens, width = input_shape
         return batch, tokens + 1, width
 
@@ -50,7 +51,7 @@ class PositionEmbedding(Configurable, keras.layers.Layer):
         self.stored_grid = None if stored_grid is None else tuple(stored_grid)
         self.extra_tokens = extra_tokens
 
-    def build(self, input_shape: tuple[int | None, ...]) -> None:
+    def build(self, input_shape: Shape) -> None:
         rows, columns = self.stored_grid or self.grid
         self.embedding = self.add_weight(
             shape=(1, self.extra_tokens + rows * columns, input_shape[-1]),
@@ -66,9 +67,10 @@ class PositionEmbedding(Configurable, keras.layers.Layer):
         return inputs + embedding
 
     def _resized(self, embedding: Any) -> Any:
+        stored: Any = self.stored_grid
         width = embedding.shape[-1]
         extra, patches = embedding[:, : self.extra_tokens], embedding[:, self.extra_tokens :]
-        patches = ops.reshape(patches, (1, *self.stored_grid, width))
+        patches = ops.reshape(patches, (1, *stored, width))
         patches = ops.image.resize(patches, self.grid, interpolation="bilinear")
         patches = ops.reshape(patches, (1, -1, width))
         return ops.concatenate([extra, patches], axis=1)

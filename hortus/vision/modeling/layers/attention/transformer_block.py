@@ -6,6 +6,7 @@ import keras
 
 from hortus.vision.modeling.layers import activations
 from hortus.vision.modeling.layers.attention.multi_head_attention import MultiHeadSelfAttention
+from hortus.vision.modeling.layers.blocks.block import Shape
 from hortus.vision.modeling.layers.configurable import Configurable
 from hortus.vision.modeling.layers.normalization.layer_normalization import LayerNormalization
 from hortus.vision.modeling.layers.normalization.layer_scale import LayerScale
@@ -105,7 +106,7 @@ class TransformerEncoderBlock(Configurable, keras.layers.Layer):
             )
         return layers
 
-    def build(self, input_shape: tuple[int | None, ...]) -> None:
+    def build(self, input_shape: Shape) -> None:
         # Made here, as only here the width is known.
         self.mlp_output = self._dense(input_shape[-1], "mlp_output")
         for layer in (self.attention_norm, self.attention, *self.attention_rest, self.mlp_norm):
@@ -126,7 +127,7 @@ class TransformerEncoderBlock(Configurable, keras.layers.Layer):
         x = x + _apply(self.mlp_rest, y, training)
         return (x, scores) if self.return_scores else x
 
-    def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> Any:
+    def compute_output_shape(self, input_shape: Shape) -> Any:
         if not self.return_scores:
             return input_shape
         batch, tokens, _ = input_shape

@@ -8,7 +8,8 @@ from hortus.vision.modeling.layers.configurable import Configurable
 from hortus.vision.modeling.layers.convolution.conv2d import Conv2D
 from hortus.vision.modeling.layers.normalization.norm_act import NormAct
 
-Shape = tuple[int | None, ...]
+Shape = tuple[Any, ...]
+"""Sizes, None for those that are not known."""
 
 
 class Block(Configurable, keras.layers.Layer):

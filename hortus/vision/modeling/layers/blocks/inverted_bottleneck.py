@@ -83,9 +83,12 @@ class InvertedBottleneckBlock(Block):
         self._make_layers(make_divisible(in_filters * expand_ratio, divisible_by))
 
     def _make_layers(self, expanded: int) -> None:
-        self.expand = self.expand_norm = self.depthwise = self.depthwise_norm = None
+        self.expand: keras.layers.Layer = None
+        self.expand_norm: keras.layers.Layer = None
+        self.depthwise: keras.layers.Layer = None
+        self.depthwise_norm: keras.layers.Layer = None
         if self.expand_ratio > 1:
-            fused = {} if self.use_depthwise else {"strides": self.strides}
+            fused: dict[str, Any] = {} if self.use_depthwise else {"strides": self.strides}
             size = 1 if self.use_depthwise else self.kernel_size
             self.expand = self._conv(expanded, size, name="expand", **fused)
             self.expand_norm = self._norm("expand_norm")

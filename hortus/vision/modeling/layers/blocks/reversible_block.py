@@ -36,9 +36,9 @@ class ResidualInner(Block):
         self.strides = strides
         self.use_bottleneck = use_bottleneck
         self.norm_first = norm_first
-        kernels = ((1, filters), (3, filters), (1, 4 * filters))
+        kernels = [(1, filters), (3, filters), (1, 4 * filters)]
         if not use_bottleneck:
-            kernels = ((3, filters), (3, filters))
+            kernels = [(3, filters), (3, filters)]
         self.convs = []
         self.norms = [self._norm("norm1")] if norm_first else []
         for index, (size, width) in enumerate(kernels, 1):

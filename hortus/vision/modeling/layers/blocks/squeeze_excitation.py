@@ -47,7 +47,7 @@ class SqueezeExcitation(Block):
             max(1, int(in_filters * se_ratio)), divisible_by, round_down_protect=round_down_protect
         )
         self.reduce = self._conv(squeezed, 1, name="reduce", use_bias=True)
-        self.expand: keras.layers.Layer | None = None
+        self.expand: keras.layers.Layer = None
 
     def build(self, input_shape: Shape) -> None:
         self.expand = self._conv(input_shape[-1], 1, name="expand", use_bias=True)

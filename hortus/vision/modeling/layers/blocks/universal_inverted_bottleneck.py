@@ -64,7 +64,10 @@ class UniversalInvertedBottleneckBlock(Block):
         self.regularize_depthwise = regularize_depthwise
 
         regularizer = self.kernel_regularizer if regularize_depthwise else None
-        self.start = self.start_norm = self.middle = self.middle_norm = None
+        self.start: keras.layers.Layer = None
+        self.start_norm: keras.layers.Layer = None
+        self.middle: keras.layers.Layer = None
+        self.middle_norm: keras.layers.Layer = None
         if start_kernel_size:
             self.start = self._depthwise_conv(
                 start_kernel_size,

@@ -94,7 +94,7 @@ class MultilevelDetectionGenerator(Configurable, keras.layers.Layer):
             {name: (batch, max, size)}. `decoded_boxes` (batch, n, 1, 4) and `decoded_box_scores`
             (batch, n, num_classes - 1) where they are asked for.
         """
-        shared = {
+        shared: dict[str, Any] = {
             "num_classes": self.num_classes,
             "box_coder_weights": self.box_coder_weights,
         }

@@ -66,7 +66,8 @@ class ScaleResampling(_Resampling):
         self.reduced_filters = reduced_filters
         self.reduce = self._conv(reduced_filters, 1, name="reduce")
         self.reduce_norm = self._norm("reduce_norm")
-        self.stride = self.stride_norm = None
+        self.stride: keras.layers.Layer = None
+        self.stride_norm: keras.layers.Layer = None
         if coarser_by > 0:
             self.stride = self._conv(reduced_filters, 3, strides=2, name="stride")
             self.stride_norm = self._norm("stride_norm")

@@ -48,9 +48,9 @@ class SpatialPyramidPooling(Block):
 
         self.plain = self._conv(filters, 1, name="plain")
         self.plain_norm = self._norm("plain_norm")
-        self.depthwise = []
-        self.dilated = []
-        self.dilated_norms = []
+        self.depthwise: list[keras.layers.Layer] = []
+        self.dilated: list[keras.layers.Layer] = []
+        self.dilated_norms: list[keras.layers.Layer] = []
         for index, rate in enumerate(self.dilation_rates):
             self._add_dilated(rate, name=f"dilated{index + 1}")
         self.pool_conv = self._conv(filters, 1, name="pool")
