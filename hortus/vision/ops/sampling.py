@@ -1,13 +1,13 @@
 """Random choice of some rows, balanced between objects and background."""
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import keras
 from keras import ops
 
 from hortus.vision.ops import boxes as box_ops
 
-Seed = int | keras.random.SeedGenerator | None
+Seed: TypeAlias = int | keras.random.SeedGenerator | None
 """A number gives the same choice at every call, a `SeedGenerator` a new one each, None any."""
 
 
