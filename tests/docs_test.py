@@ -170,7 +170,11 @@ def test_the_reference_has_what_users_write_down(tmp_path):
     for page, title, text in (
         ("hortus.hyperparams", "#### Config.override", "override("),
         ("hortus.core", "#### Task.train_step", "- `optimizer`: "),
-        ("hortus.core", "### TrainerConfig", "- `train_steps: int = 0`: Steps to train in all"),
+        (
+            "hortus.core",
+            "### TrainerConfig",
+            "- `train_steps: NonNegativeInt = 0`: Steps to train",
+        ),
         ("hortus.vision.modeling", "### register_backbone_builder", "**The builder receives**"),
         ("hortus.vision.dataloaders", "### InputReader", "- `decoder_fn`: a record"),
     ):

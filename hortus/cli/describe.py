@@ -46,6 +46,7 @@ def schema(experiment: str) -> None:
 def validate(experiment: str, config_files: Sequence[str], overrides: Sequence[str]) -> None:
     """Checks files and overrides; prints one line when all is well."""
     config = _parse(experiment, config_files, overrides)
+    config.validate_for_run()
     changed = len(_differences(config, exp_factory.get_exp_config(experiment)))
     print(f"{experiment}: valid, {changed} value{'' if changed == 1 else 's'} changed")
 

@@ -1,6 +1,7 @@
 """Mistakes of a user become one plain message on stderr; faults of the program stay tracebacks."""
 
 import contextlib
+import dis
 import os
 import sys
 import warnings
@@ -8,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any, Optional
 
 from hortus import hyperparams
+from hortus.engine import disk
 
 USER_MISTAKE = 2
 BROKEN_PIPE = 1  # the same as typer gives when it notices first
@@ -70,10 +72,30 @@ def _message(error: Exception) -> Optional[str]:
     """What to tell the user; None for a fault of the program."""
     if isinstance(error, tuple(_mistakes())):
         return str(error)
+    if type(error) is ValueError and _is_ours(error):
+        return str(error)
+    if disk.is_full(error) and not isinstance(error, disk.DiskFullError):
+        return str(disk.full_error(getattr(error, "filename", None)))
     if isinstance(error, OSError):
         # "[Errno 2] No such file or directory: 'x'" -> "x: No such file or directory"
         return f"{error.filename}: {error.strerror}" if error.filename else str(error)
     return None
+
+
+def _is_ours(error: Exception) -> bool:
+    """Whether a `raise` in hortus made the error, so that its text was written for a user.
+
+    An error that a library raised, or Python itself as in `int("x")`, is a fault of the program.
+    """
+    place = error.__traceback__
+    if place is None:
+        return False
+    while place.tb_next is not None:
+        place = place.tb_next
+    code = place.tb_frame.f_code
+    is_raise = dis.opname[code.co_code[place.tb_lasti]] == "RAISE_VARARGS"
+    package = place.tb_frame.f_globals.get("__name__", "").partition(".")[0]
+    return is_raise and package == "hortus"
 
 
 def _mistakes() -> Iterator[type[Exception]]:

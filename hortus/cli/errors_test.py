@@ -1,3 +1,4 @@
+import fractions
 import sys
 import warnings
 
@@ -5,6 +6,7 @@ import pytest
 
 from hortus import hyperparams
 from hortus.cli import errors
+from hortus.core import actions
 
 
 @pytest.mark.parametrize(
@@ -34,10 +36,30 @@ def test_the_mistakes_of_other_modules_are_known(capsys, module, name):
     assert capsys.readouterr().err.startswith("error: ")
 
 
-@pytest.mark.parametrize("error", [KeyError("x"), ValueError("x"), RuntimeError("x")])
+@pytest.mark.parametrize("error", [KeyError("x"), UnicodeError("x"), RuntimeError("x")])
 def test_a_fault_of_the_program_stays_a_fault(error):
     with pytest.raises(type(error)), errors.reported():
         raise error
+
+
+def test_a_value_error_that_was_written_for_the_user_is_a_mistake(capsys):
+    with errors.reported() as outcome:
+        actions.EarlyStopping("accuracy", patience=0)
+    assert outcome.code == 2
+    assert capsys.readouterr() == ("", "error: patience is 0, expected 1 or more\n")
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param(lambda: int("x"), id="of Python"),
+        pytest.param(lambda: fractions.Fraction("x"), id="of a library"),
+        pytest.param(lambda: next(iter([]), None).__format__("d"), id="of another kind"),
+    ],
+)
+def test_a_value_error_that_just_happened_is_a_fault(fault):
+    with pytest.raises((ValueError, TypeError)), errors.reported():
+        fault()
 
 
 @pytest.mark.parametrize(("code", "expected"), [(None, 0), (0, 0), (3, 3), ("text", 1)])

@@ -52,7 +52,7 @@ class DataConfig(hyperparams.Config):
     """TensorFlow Datasets name, such as `coco/2017`, or a mapping of names for a weighted mix."""
     tfds_split: str = ""
     """Split of the TensorFlow Datasets set: `train`, `validation`, `train[:80%]`."""
-    global_batch_size: NonNegativeInt = 0
+    global_batch_size: Annotated[int, ge(0), le(1_000_000)] = 0
     """Examples per step over all replicas and hosts together."""
     is_training: Optional[bool] = None
     """True shuffles, repeats without end and augments; False reads each example once, in order."""
@@ -263,7 +263,9 @@ class TrainerConfig(hyperparams.Config):
     0 for none."""
     max_time: Optional[Union[PositiveFloat, str]] = None
     """Longest time to train, as seconds or `hours:minutes:seconds`; then checkpoint and stop."""
-    early_stopping: EarlyStoppingConfig = dataclasses.field(default_factory=EarlyStoppingConfig)
+    early_stopping: Optional[EarlyStoppingConfig] = dataclasses.field(
+        default_factory=EarlyStoppingConfig
+    )
     """Ends training when a metric no longer improves; off until `patience` is set."""
 
     @property
@@ -313,6 +315,18 @@ class TaskConfig(hyperparams.Config):
     allow_image_summary: bool = False
     """Whether evaluation writes pictures for TensorBoard, where the task can draw."""
 
+    def check_for_run(self, experiment: "ExperimentConfig", mode: str) -> Iterator[str]:
+        """Yields what a run lacks and `check` lets pass, as it may still be set; override it.
+
+        A message starts with the path of a field: `task.model.num_classes must be set`.
+
+        Args:
+            experiment: the config that this one is part of.
+            mode: one of `hortus.core.flags.MODES`; `"train" in mode` for those that train, and
+                all others than `train` evaluate.
+        """
+        yield from ()
+
 
 @dataclasses.dataclass
 class ExperimentConfig(hyperparams.Config):
@@ -324,6 +338,42 @@ class ExperimentConfig(hyperparams.Config):
     """How long, with which optimizer."""
     runtime: RuntimeConfig = dataclasses.field(default_factory=RuntimeConfig)
     """On which devices."""
+
+    def validate_for_run(self, mode: str = "train_and_eval") -> None:
+        """Checks as `validate` does, and also that nothing is missing for a run in this mode.
+
+        Raises:
+            ConfigError: values contradict each other, or one has to be set.
+        """
+        self.validate()
+        messages = [*self.task.check_for_run(self, mode), *self._lacks(mode)]
+        hyperparams.raise_problems([self._complaint_at(message) for message in messages])
+
+    def _lacks(self, mode: str) -> Iterator[str]:
+        if "train" not in mode:
+            return
+        trainer, size = self.trainer, self.task.train_data.global_batch_size
+        if size % trainer.gradient_accumulation_steps:
+            yield (
+                "trainer.gradient_accumulation_steps must divide the examples of a batch (of "
+                f"task.train_data.global_batch_size, {size}) into equal parts, got "
+                f"{trainer.gradient_accumulation_steps}"
+            )
+        stopping = trainer.early_stopping
+        is_nameless = stopping is not None and not (
+            stopping.metric or trainer.best_checkpoint_eval_metric
+        )
+        if stopping is not None and stopping.patience and is_nameless and mode != "train":
+            yield "trainer.early_stopping.metric must name the metric that early stopping watches"
+
+    def _complaint_at(self, message: str) -> hyperparams.Problem:
+        """A message that starts with a path, with the place where that value was set."""
+        path, _, text = message.partition(" ")
+        origin = self.origin(path)
+        where = str(origin) if origin.is_explicit else None
+        return hyperparams.Problem(
+            hyperparams.parse_path(path) or (path,), text, where, hyperparams.RestrictionError
+        )
 
 
 def _one_of(name: str, value: str, choices: Sequence[str]) -> Iterator[str]:

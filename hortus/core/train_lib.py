@@ -1,8 +1,10 @@
 """run_experiment: puts model, optimizer, trainer, checkpoints, summaries and actions together."""
 
+import contextlib
 import os
 import tempfile
 import time
+from collections.abc import Iterator
 from typing import Any, Optional, Union
 
 import keras
@@ -174,7 +176,7 @@ class ExperimentRunner:
         """What the config asks for after each evaluation, then the caller's."""
         found: list[Any] = []
         config, stopping = self.params.trainer, self.params.trainer.early_stopping
-        if stopping.patience and self.does_train:
+        if stopping is not None and stopping.patience and self.does_train:
             comparison = stopping.metric_comp or config.best_checkpoint_metric_comp
             found.append(
                 actions_lib.EarlyStopping(
@@ -241,20 +243,15 @@ class ExperimentRunner:
             return self._run_briefly()
         if self.does_train:
             os.makedirs(self.model_dir, exist_ok=True)
-        trainer = self._trainer or self.build_trainer()
+        with self._explained():
+            trainer = self._trainer or self.build_trainer()
         if trainer.engine.num_replicas != self.strategy.num_replicas_in_sync:
             raise ValueError("the trainer has to be made inside of `with strategy.scope():`")
         manager = self.build_checkpoint_manager(trainer)
         controller = self.build_controller(trainer, manager)
         try:
-            logs = self._run(trainer, controller)
-        except Exception as error:
-            if trainer.engine.is_out_of_memory(error):
-                raise engine.EngineError(self._memory_advice(trainer)) from error
-            better = self.task.input_error(error)
-            if better is not None:
-                raise better from error
-            raise
+            with self._explained():
+                logs = self._run(trainer, controller)
         finally:
             manager.close()
         for note in self.task.notes():
@@ -333,10 +330,25 @@ class ExperimentRunner:
         finally:
             vars(self).update(former)
 
-    def _memory_advice(self, trainer: base_trainer.Trainer) -> str:
+    @contextlib.contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Turns what the engine says of memory, disk and data into what a user can act on."""
+        try:
+            yield
+        except Exception as error:
+            if engine.disk.is_full(error):
+                raise engine.disk.full_error(self.model_dir) from error
+            this = engine.for_strategy(self.strategy)
+            if this.is_out_of_memory(error):
+                raise engine.EngineError(self._memory_advice(this.num_replicas)) from error
+            better = self.task.input_error(error)
+            if better is not None:
+                raise better from error
+            raise
+
+    def _memory_advice(self, replicas: int) -> str:
         size = self.params.task.train_data.global_batch_size
         parts = self.params.trainer.gradient_accumulation_steps * 2
-        replicas = trainer.engine.num_replicas
         advice = []
         if size % (parts * replicas) == 0:
             advice.append(

@@ -14,12 +14,13 @@ A task needs one function of it:
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from hortus.engine import environment
+from hortus.engine import disk, environment
 from hortus.engine.environment import EngineError, select
 
 __all__ = [
     "EngineError",
     "current_strategy",
+    "disk",
     "for_strategy",
     "load",
     "make_deterministic",

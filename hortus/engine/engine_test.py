@@ -153,9 +153,18 @@ def test_one_device_is_the_chief_of_one_host(engine):
     assert context.get_per_replica_batch_size(8) == 8
 
 
+def exhausted(message):
+    """What an engine raises when memory ends, and TensorFlow when a disk does."""
+    if keras.backend.backend() == "jax":
+        return RuntimeError(f"RESOURCE_EXHAUSTED: {message}")
+    return tf.errors.ResourceExhaustedError(None, None, message)
+
+
 def test_running_out_of_memory_is_told_from_other_errors(engine):
     assert engine.is_out_of_memory(MemoryError())
     assert not engine.is_out_of_memory(ValueError("no"))
+    assert not engine.is_out_of_memory(exhausted("a/events: No space left on device"))
+    assert engine.is_out_of_memory(exhausted("OOM when allocating tensor with shape[9]"))
 
 
 @pytest.mark.skipif(keras.backend.backend() != "jax", reason="what JAX alone cannot do")

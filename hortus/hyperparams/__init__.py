@@ -9,6 +9,7 @@ from hortus.hyperparams.bounds import (
     NonNegativeFloat,
     NonNegativeInt,
     PositiveFloat,
+    PositiveFraction,
     PositiveInt,
     PositiveLong,
     Seed,
@@ -24,11 +25,13 @@ from hortus.hyperparams.errors import (
     ConfigWarning,
     LockedError,
     OutOfBoundsError,
+    Problem,
     RestrictionError,
     UnknownKeyError,
     WrongTypeError,
     did_you_mean,
     near_names,
+    raise_problems,
 )
 from hortus.hyperparams.oneof import OneOfConfig
 from hortus.hyperparams.origin import Origin
@@ -38,6 +41,7 @@ from hortus.hyperparams.overrides import (
     override_params_dict,
     parse_overrides,
 )
+from hortus.hyperparams.path import parse_path
 from hortus.hyperparams.schema import describe_bounds, describe_field, json_schema
 
 __all__ = [
@@ -57,8 +61,10 @@ __all__ = [
     "OutOfBoundsError",
     "Overrides",
     "PositiveFloat",
+    "PositiveFraction",
     "PositiveInt",
     "PositiveLong",
+    "Problem",
     "RestrictionError",
     "Seed",
     "UnknownKeyError",
@@ -78,5 +84,7 @@ __all__ = [
     "near_names",
     "override_params_dict",
     "parse_overrides",
+    "parse_path",
+    "raise_problems",
     "walk",
 ]

@@ -26,6 +26,7 @@ from hortus.hyperparams.fields import FieldSpec, field_specs, is_class_level
 from hortus.hyperparams.merge import Merge
 from hortus.hyperparams.origin import CODE, DEFAULT, Origin
 from hortus.hyperparams.path import Path, parse_path
+from hortus.hyperparams.types import Nested
 
 _MUTABLE = (list, dict, set)
 _SIMPLE = (str, int, float, bool, type(None))
@@ -320,8 +321,18 @@ class Config:
         for message in self.check():
             yield self._complaint(path, message)
         for key in self._visible_keys():
+            if self.__dict__[key] is None and self._needs(key):
+                origin = self.origin(key)
+                message = "must not be null; leave it out for its defaults"
+                yield Problem((*path, key), message, str(origin), RestrictionError)
             for where, child in _children(self.__dict__[key], (*path, key)):
                 yield from child._problems(where)
+
+    @classmethod
+    def _needs(cls, key: str) -> bool:
+        """Whether a field is a nested config that is not marked as optional."""
+        spec = cls._fields().get(key)
+        return spec is not None and not spec.inert and isinstance(spec.type, Nested)
 
     def _complaint(self, path: Path, message: str) -> Problem:
         """What `check` found; a message that starts with a field's name tells where it was set."""

@@ -139,6 +139,7 @@ Seed = Annotated[int, ge(0), le(LARGEST_SEED)]
 PositiveFloat = Annotated[float, gt(0)]
 NonNegativeFloat = Annotated[float, ge(0)]
 Fraction = Annotated[float, ge(0), le(1)]
+PositiveFraction = Annotated[float, gt(0), le(1)]
 FiniteFloat = Annotated[float, UNBOUNDED]
 """A number of either sign: a plain `float` that says so."""
 AnyFloat = Annotated[float, NOT_FINITE]

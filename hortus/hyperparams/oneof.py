@@ -35,6 +35,10 @@ class OneOfConfig(Config):
         """What `type` can name."""
         return [name for name in cls._fields() if name != "type"]
 
+    @classmethod
+    def _needs(cls, key: str) -> bool:
+        return False  # a branch can be dropped; who chooses it has to see to it
+
     def _visible_keys(self) -> list[str]:
         return ["type"] if self.type is None else ["type", self.type]
 

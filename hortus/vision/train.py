@@ -65,6 +65,7 @@ def run(
     Returns:
         The model, and the logs of the last evaluation.
     """
+    params.validate_for_run(mode)
     runtime = params.runtime
     engine.select(_engine_of(params), runtime.virtual_cpu_devices)
     engine.load()

@@ -9,7 +9,7 @@ import keras
 import numpy as np
 from jax.experimental import multihost_utils
 
-from hortus.engine import keras_private
+from hortus.engine import disk, keras_private
 from hortus.engine.accumulation import GradientCollector, part
 from hortus.engine.base import END_OF_TRAINING_DATA, Engine, Feed, Step, uneven
 from hortus.engine.environment import EngineError
@@ -111,7 +111,8 @@ class JaxEngine(Engine):
         return DatasetFeed(dataset)
 
     def is_out_of_memory(self, error: BaseException) -> bool:
-        return isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error)
+        is_exhausted = isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error)
+        return is_exhausted and not disk.is_full(error)
 
     def train_loop(
         self, step: Step, state: list[Any], eagerly: bool = False

@@ -11,7 +11,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from hortus.engine import keras_private, kernels
+from hortus.engine import disk, keras_private, kernels
 from hortus.engine.accumulation import GradientCollector, part
 from hortus.engine.base import END_OF_TRAINING_DATA, Engine, Feed, Step, batch_size, uneven
 from hortus.engine.environment import EngineError
@@ -165,7 +165,8 @@ class TensorFlowEngine(Engine):
         return tf.function(fn, jit_compile=True, autograph=False) if self._xla else fn
 
     def is_out_of_memory(self, error: BaseException) -> bool:
-        return isinstance(error, (tf.errors.ResourceExhaustedError, MemoryError))
+        exhausted = (tf.errors.ResourceExhaustedError, MemoryError)
+        return isinstance(error, exhausted) and not disk.is_full(error)
 
     def train_loop(
         self, step: Step, state: list[Any], eagerly: bool = False

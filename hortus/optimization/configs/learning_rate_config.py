@@ -16,6 +16,18 @@ from hortus.hyperparams.bounds import (
     ge,
 )
 
+REQUIRED = (
+    "boundaries",
+    "values",
+    "initial_learning_rate",
+    "decay_steps",
+    "decay_rate",
+    "first_decay_steps",
+    "total_decay_steps",
+    "warmup_steps",
+)
+"""Fields without a default that could be right: a schedule that is chosen has them set."""
+
 
 @dataclasses.dataclass
 class ConstantLrConfig(hyperparams.Config):

@@ -1,6 +1,7 @@
 """Settings of all that moves the weights: optimizer, learning rate, warmup, average."""
 
 import dataclasses
+from collections.abc import Iterator
 from typing import Optional
 
 from hortus import hyperparams
@@ -90,3 +91,18 @@ class OptimizationConfig(hyperparams.Config):
     """Averages the weights for evaluation; null for no average."""
     learning_rate: LrConfig = dataclasses.field(default_factory=LrConfig)
     warmup: WarmupConfig = dataclasses.field(default_factory=WarmupConfig)
+
+    def check_for_run(self) -> Iterator[str]:
+        """Yields what has to be set before a run can train."""
+        for section in ("optimizer", "learning_rate"):
+            choice: hyperparams.OneOfConfig = getattr(self, section)
+            if choice.type is None:
+                yield f"{section}.type must be set, to one of: {', '.join(choice.choices())}"
+        for section in ("optimizer", "learning_rate", "warmup"):
+            choice = getattr(self, section)
+            chosen = choice.get()
+            if choice.type is not None and chosen is None:
+                yield f"{section}.{choice.type} must not be null"
+            for name in lr.REQUIRED if chosen is not None else ():
+                if name in chosen and getattr(chosen, name) is None:
+                    yield f"{section}.{choice.type}.{name} must be set"

@@ -8,11 +8,10 @@ from hortus.hyperparams.bounds import (
     Fraction,
     NonNegativeFloat,
     NonNegativeInt,
-    PositiveFloat,
     PositiveInt,
 )
-from hortus.vision.configs import checks
-from hortus.vision.configs.levels import Level
+from hortus.vision.configs import checks, model_ids
+from hortus.vision.configs.numbers import DropRate, Level, WidthFactor
 
 
 @dataclasses.dataclass
@@ -25,9 +24,9 @@ class Transformer(hyperparams.Config):
     """Attention heads; a named ViT brings its own."""
     num_layers: PositiveInt = 1
     """Encoder blocks; a named ViT brings its own."""
-    attention_dropout_rate: Fraction = 0.0
+    attention_dropout_rate: DropRate = 0.0
     """Share of attention weights dropped in training, 0 to 1."""
-    dropout_rate: Fraction = 0.0
+    dropout_rate: DropRate = 0.0
     """Share of activations dropped in training, 0 to 1."""
 
 
@@ -47,7 +46,7 @@ class VisionTransformer(hyperparams.Config):
     """Side of a square patch, in pixels; a named ViT brings its own."""
     transformer: Transformer = dataclasses.field(default_factory=Transformer)
     """The encoder blocks."""
-    init_stochastic_depth_rate: Fraction = 0.0
+    init_stochastic_depth_rate: DropRate = 0.0
     """Chance, 0 to 1, that the last block is skipped in training; earlier ones less."""
     original_init: bool = True
     """Initialise as in the ViT paper; otherwise as in DeiT."""
@@ -67,6 +66,7 @@ class VisionTransformer(hyperparams.Config):
     """Return the attention of every block, for inspection."""
 
     def check(self) -> Iterator[str]:
+        yield from checks.one_of(self, "model_name", ("", *model_ids.VIT))
         yield from checks.one_of(self, "pooler", ("token", "gap", "none"))
 
 
@@ -76,13 +76,13 @@ class ResNet(hyperparams.Config):
 
     model_id: PositiveInt = 50
     """Depth: 10, 18, 26, 34, 50, 101, 152, 200, 270, 350 or 420."""
-    depth_multiplier: PositiveFloat = 1.0
+    depth_multiplier: WidthFactor = 1.0
     """Factor on the number of filters of all stages; above 0."""
     stem_type: str = "v0"
     """First layers: `v0` one 7x7 convolution, `v1` three 3x3 ones (ResNet-D)."""
     se_ratio: Fraction = 0.0
     """Squeeze-excite width as a share of the block's, 0 to 1; 0 leaves it out."""
-    stochastic_depth_drop_rate: Fraction = 0.0
+    stochastic_depth_drop_rate: DropRate = 0.0
     """Chance, 0 to 1, that the last block is skipped in training; earlier ones less."""
     scale_stem: bool = True
     """Let depth_multiplier scale the stem too."""
@@ -92,6 +92,10 @@ class ResNet(hyperparams.Config):
     """Use a strided 3x3 convolution instead of the stem's max pooling (ResNet-RS)."""
     bn_trainable: bool = True
     """Train scale and offset of batch normalisation."""
+
+    def check(self) -> Iterator[str]:
+        yield from checks.one_of(self, "model_id", model_ids.RESNET)
+        yield from checks.one_of(self, "stem_type", model_ids.STEMS)
 
 
 @dataclasses.dataclass
@@ -110,7 +114,7 @@ class DilatedResNet(hyperparams.Config):
     """How often the last stage is run; 1 or more."""
     se_ratio: Fraction = 0.0
     """Squeeze-excite width as a share of the block's, 0 to 1; 0 leaves it out."""
-    stochastic_depth_drop_rate: Fraction = 0.0
+    stochastic_depth_drop_rate: DropRate = 0.0
     """Chance, 0 to 1, that the last block is skipped in training; earlier ones less."""
     resnetd_shortcut: bool = False
     """Average-pool before the 1x1 convolution of a strided shortcut (ResNet-D)."""
@@ -118,6 +122,8 @@ class DilatedResNet(hyperparams.Config):
     """Use a strided 3x3 convolution instead of the stem's max pooling (ResNet-RS)."""
 
     def check(self) -> Iterator[str]:
+        yield from checks.one_of(self, "model_id", model_ids.DILATED_RESNET)
+        yield from checks.one_of(self, "stem_type", model_ids.STEMS)
         yield from checks.one_of(self, "output_stride", (4, 8, 16, 32))
         yield from checks.length(self, 3, "multigrid")
 
@@ -131,13 +137,13 @@ class ResNetUNet(hyperparams.Config):
 
     model_id: PositiveInt = 50
     """Depth: 10, 18, 26, 34, 50, 101, 152, 200, 270, 350 or 420."""
-    depth_multiplier: PositiveFloat = 1.0
+    depth_multiplier: WidthFactor = 1.0
     """Factor on the number of filters of all ResNet stages; above 0."""
     stem_type: str = "v0"
     """First layers: `v0` one 7x7 convolution, `v1` three 3x3 ones (ResNet-D)."""
     se_ratio: Fraction = 0.0
     """Squeeze-excite width as a share of the block's, 0 to 1; 0 leaves it out."""
-    stochastic_depth_drop_rate: Fraction = 0.0
+    stochastic_depth_drop_rate: DropRate = 0.0
     """Chance, 0 to 1, that the last block is skipped in training; earlier ones less."""
     scale_stem: bool = True
     """Let depth_multiplier scale the stem too."""
@@ -155,6 +161,8 @@ class ResNetUNet(hyperparams.Config):
     """Side of the depthwise kernel per upsampled level, in pixels."""
 
     def check(self) -> Iterator[str]:
+        yield from checks.one_of(self, "model_id", model_ids.RESNET)
+        yield from checks.one_of(self, "stem_type", model_ids.STEMS)
         per_level = ("upsample_repeats", "upsample_filters", "upsample_kernel_sizes")
         lengths = {name: len(getattr(self, name)) for name in per_level}
         if len(set(lengths.values())) > 1:
@@ -170,8 +178,11 @@ class EfficientNet(hyperparams.Config):
     """Size: b0 to b7."""
     se_ratio: Fraction = 0.0
     """Squeeze-excite width as a share of the block's input, 0 to 1; the paper's is 0.25."""
-    stochastic_depth_drop_rate: Fraction = 0.0
+    stochastic_depth_drop_rate: DropRate = 0.0
     """Chance, 0 to 1, that the last block is skipped in training; earlier ones less."""
+
+    def check(self) -> Iterator[str]:
+        yield from checks.one_of(self, "model_id", model_ids.EFFICIENTNET)
 
 
 @dataclasses.dataclass
@@ -182,9 +193,9 @@ class MobileNet(hyperparams.Config):
     """MobileNetV1, V2, V3Large, V3Small, V3EdgeTPU, V3SmallReducedFilters, MultiAVG, MultiMAX
     (each also Seg), V4ConvSmall, V4ConvMedium, V4ConvMediumSeg, V4ConvLarge, V4HybridMedium or
     V4HybridLarge, each with the prefix MobileNet."""
-    filter_size_scale: PositiveFloat = 1.0
+    filter_size_scale: WidthFactor = 1.0
     """Factor on the number of filters of all layers (width multiplier); above 0."""
-    stochastic_depth_drop_rate: Fraction = 0.0
+    stochastic_depth_drop_rate: DropRate = 0.0
     """Chance, 0 to 1, that a block is skipped in training."""
     flat_stochastic_depth_drop_rate: bool = True
     """The same chance for all blocks; otherwise it grows from 0 to the given one with depth."""
@@ -195,6 +206,7 @@ class MobileNet(hyperparams.Config):
     """Also return the expanded features inside the blocks, as '2/depthwise' and so on."""
 
     def check(self) -> Iterator[str]:
+        yield from checks.one_of(self, "model_id", model_ids.MOBILENET)
         yield from checks.one_of(self, "output_stride", (None, 2, 4, 8, 16, 32))
 
 
@@ -204,7 +216,7 @@ class SpineNet(hyperparams.Config):
 
     model_id: str = "49"
     """Size: 49S, 49, 96, 143, 143L or 190."""
-    stochastic_depth_drop_rate: Fraction = 0.0
+    stochastic_depth_drop_rate: DropRate = 0.0
     """Chance, 0 to 1, that the last block is skipped in training; earlier ones less."""
     min_level: Level = 3
     """Finest output level; the model's min_level. Level l has 1 pixel per 2^l of the input."""
@@ -212,6 +224,7 @@ class SpineNet(hyperparams.Config):
     """Coarsest output level; the model's max_level."""
 
     def check(self) -> Iterator[str]:
+        yield from checks.one_of(self, "model_id", model_ids.SPINENET)
         yield from checks.ordered(self, "min_level", "max_level")
 
 
@@ -221,7 +234,7 @@ class SpineNetMobile(hyperparams.Config):
 
     model_id: str = "49"
     """Size: 49XS, 49S or 49."""
-    stochastic_depth_drop_rate: Fraction = 0.0
+    stochastic_depth_drop_rate: DropRate = 0.0
     """Chance, 0 to 1, that the last block is skipped in training; earlier ones less."""
     se_ratio: Fraction = 0.2
     """Squeeze-excite width as a share of the block's input, 0 to 1; 0 leaves it out."""
@@ -236,6 +249,7 @@ class SpineNetMobile(hyperparams.Config):
     )
 
     def check(self) -> Iterator[str]:
+        yield from checks.one_of(self, "model_id", model_ids.SPINENET_MOBILE)
         yield from checks.ordered(self, "min_level", "max_level")
 
 
@@ -246,6 +260,9 @@ class RevNet(hyperparams.Config):
     model_id: PositiveInt = 56
     """Depth: 38, 56 or 104."""
 
+    def check(self) -> Iterator[str]:
+        yield from checks.one_of(self, "model_id", model_ids.REVNET)
+
 
 @dataclasses.dataclass
 class MobileDet(hyperparams.Config):
@@ -253,8 +270,11 @@ class MobileDet(hyperparams.Config):
 
     model_id: str = "MobileDetCPU"
     """MobileDetCPU, MobileDetDSP, MobileDetEdgeTPU or MobileDetGPU."""
-    filter_size_scale: PositiveFloat = 1.0
+    filter_size_scale: WidthFactor = 1.0
     """Factor on the number of filters of all layers (width multiplier); above 0."""
+
+    def check(self) -> Iterator[str]:
+        yield from checks.one_of(self, "model_id", model_ids.MOBILEDET)
 
 
 @dataclasses.dataclass

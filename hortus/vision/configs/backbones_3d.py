@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from hortus import hyperparams
 from hortus.hyperparams.bounds import Fraction, PositiveInt
+from hortus.vision.configs.numbers import DropRate
 
 
 @dataclasses.dataclass
@@ -41,7 +42,7 @@ class ResNet3D(hyperparams.Config):
     """Frames per step of the stem's pooling."""
     block_specs: tuple[ResNet3DBlock, ...] = ()
     """The four stages, in order."""
-    stochastic_depth_drop_rate: Fraction = 0.0
+    stochastic_depth_drop_rate: DropRate = 0.0
     """Chance, 0 to 1, that the last block is skipped in training; earlier ones less."""
     se_ratio: Fraction = 0.0
     """Squeeze-excite width as a share of the block's, 0 to 1; 0 leaves it out."""
@@ -73,7 +74,7 @@ class ResNet3DRS(ResNet3D):
         default_factory=lambda: _blocks((1,), (1,), (3,), (3,))
     )
     """The four stages, in order."""
-    stochastic_depth_drop_rate: Fraction = 0.1
+    stochastic_depth_drop_rate: DropRate = 0.1
     """Chance, 0 to 1, that the last block is skipped in training; earlier ones less."""
     se_ratio: Fraction = 0.2
     """Squeeze-excite width as a share of the block's, 0 to 1; 0 leaves it out."""

@@ -56,7 +56,7 @@ CONTRADICTIONS = [
     (
         "resnet_imagenet",
         "task.model.dropout_rate=20",
-        "expected a number from 0 to 1, got 20 (int)",
+        "expected a number of 0 or more and below 1, got 20",
     ),
     (
         "resnet_imagenet",

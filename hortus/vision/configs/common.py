@@ -1,6 +1,7 @@
 """Configs that several vision tasks share: data decoding, augmentation, normalisation."""
 
 import dataclasses
+import math
 from collections.abc import Iterator
 from typing import Annotated, Any
 
@@ -11,12 +12,15 @@ from hortus.hyperparams.bounds import (
     NonNegativeFloat,
     NonNegativeInt,
     PositiveFloat,
+    PositiveFraction,
     PositiveInt,
     ge,
-    gt,
     le,
 )
 from hortus.vision.configs import checks
+
+DTYPES = ("float32", "bfloat16", "float16")
+"""Types that images can have in a batch."""
 
 
 @dataclasses.dataclass
@@ -101,7 +105,7 @@ class RandomErasing(hyperparams.Config):
     """Smallest rectangle, as a share of the image, 0 to 1."""
     max_area: Fraction = 1 / 3
     """Largest rectangle, as a share of the image, 0 to 1."""
-    min_aspect: Annotated[float, gt(0), le(1)] = 0.3
+    min_aspect: PositiveFraction = 0.3
     """Smallest side ratio, 0 to 1; the largest is its inverse."""
 
     def check(self) -> Iterator[str]:
@@ -156,7 +160,7 @@ class SSDRandomCrop(hyperparams.Config):
     """The kinds of crop; one is drawn for each image."""
     aspect_ratio_range: tuple[PositiveFloat, PositiveFloat] = (0.5, 2.0)
     """Smallest and largest width / height of a crop."""
-    area_range: tuple[Fraction, Fraction] = (0.1, 1.0)
+    area_range: tuple[PositiveFraction, PositiveFraction] = (0.1, 1.0)
     """Smallest and largest crop, as a share of the image, 0 to 1."""
 
     def check(self) -> Iterator[str]:
@@ -216,6 +220,8 @@ class DataConfig(cfg.DataConfig):
 
     def check(self) -> Iterator[str]:
         yield from super().check()
+        if "dtype" in self:
+            yield from checks.one_of(self, "dtype", DTYPES)
         if self.weights is not None:
             yield from self._mixture_problems(self.weights.as_dict())
 
@@ -230,7 +236,8 @@ class DataConfig(cfg.DataConfig):
             yield f"weights must go with an input_path or tfds_name of the same names, got {data!r}"
         elif unmatched := sorted(set(weights) ^ set(mappings[0])):
             yield f"weights must have the same names as the data; only one side has {unmatched}"
-        if not all(isinstance(share, (int, float)) and share >= 0 for share in weights.values()):
+        shares = weights.values()
+        if not all(isinstance(share, (int, float)) and 0 <= share < math.inf for share in shares):
             yield f"weights must be numbers of 0 or more, got {weights}"
         elif not any(weights.values()):
             yield "weights must not all be 0"

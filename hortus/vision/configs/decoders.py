@@ -4,9 +4,9 @@ import dataclasses
 from collections.abc import Iterator
 
 from hortus import hyperparams
-from hortus.hyperparams.bounds import Fraction, PositiveInt
+from hortus.hyperparams.bounds import PositiveInt
 from hortus.vision.configs import checks
-from hortus.vision.configs.levels import Level
+from hortus.vision.configs.numbers import DropRate, Level
 
 
 @dataclasses.dataclass
@@ -50,7 +50,7 @@ class ASPP(hyperparams.Config):
     """Level of the backbone features that are used: 1 pixel per 2^level of the input."""
     dilation_rates: list[PositiveInt] = dataclasses.field(default_factory=list)
     """Dilation of each 3x3 branch, such as [6, 12, 18]; empty leaves 1x1 and pooling only."""
-    dropout_rate: Fraction = 0.0
+    dropout_rate: DropRate = 0.0
     """Share of the output dropped in training, 0 to 1."""
     num_filters: PositiveInt = 256
     """Filters of every branch and of the output."""

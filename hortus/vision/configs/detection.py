@@ -12,8 +12,8 @@ from hortus.hyperparams.bounds import (
     PositiveFloat,
     PositiveInt,
 )
-from hortus.vision.configs import backbones, checks, common
-from hortus.vision.configs.levels import Level
+from hortus.vision.configs import backbones, checks, common, readiness
+from hortus.vision.configs.numbers import Level
 
 
 @dataclasses.dataclass
@@ -161,3 +161,13 @@ class DetectionTask(cfg.TaskConfig):
     """Measure as the Waymo Open Dataset does; needs its package."""
     freeze_backbone: bool = False
     """Keep the backbone's weights as they are."""
+
+    def check(self) -> Iterator[str]:
+        yield from super().check()
+        yield from readiness.channel_problems(
+            self, self.get("train_data.parser.num_channels"), "train_data.parser.num_channels"
+        )
+
+    def check_for_run(self, experiment: cfg.ExperimentConfig, mode: str) -> Iterator[str]:
+        yield from super().check_for_run(experiment, mode)
+        yield from readiness.problems(experiment, mode)

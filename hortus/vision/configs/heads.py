@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from hortus import hyperparams
 from hortus.hyperparams.bounds import NonNegativeInt, PositiveInt
 from hortus.vision.configs import checks
-from hortus.vision.configs.levels import Level
+from hortus.vision.configs.numbers import Level
 
 
 @dataclasses.dataclass

@@ -2,7 +2,6 @@
 
 import dataclasses
 from collections.abc import Iterator
-from typing import Annotated
 
 from hortus import hyperparams
 from hortus.core import config_definitions as cfg
@@ -10,11 +9,22 @@ from hortus.hyperparams.bounds import (
     Fraction,
     NonNegativeFloat,
     NonNegativeInt,
+    PositiveFraction,
     PositiveInt,
-    gt,
-    le,
 )
-from hortus.vision.configs import backbones, checks, common
+from hortus.vision.configs import backbones, checks, common, readiness
+from hortus.vision.configs.numbers import DropRate
+
+RESIZE_METHODS = (
+    "bilinear",
+    "bicubic",
+    "area",
+    "nearest",
+    "lanczos3",
+    "lanczos5",
+    "gaussian",
+    "mitchellcubic",
+)
 
 
 @dataclasses.dataclass
@@ -35,7 +45,7 @@ class DataConfig(common.DataConfig):
     """Mirror half of the training images left to right."""
     aug_crop: bool | None = True
     """Crop at random in training and at the centre in evaluation; otherwise resize only."""
-    crop_area_range: tuple[Fraction, Fraction] | None = (0.08, 1.0)
+    crop_area_range: tuple[PositiveFraction, PositiveFraction] | None = (0.08, 1.0)
     """Smallest and largest random crop, as a share of the image, 0 to 1."""
     aug_type: common.Augmentation | None = None
     """AutoAugment or RandAugment; null for none."""
@@ -61,7 +71,7 @@ class DataConfig(common.DataConfig):
     randaug_magnitude: NonNegativeInt | None = hyperparams.inert(
         10, "superseded by aug_type.randaug"
     )
-    center_crop_fraction: Annotated[float, gt(0), le(1)] | None = 0.875
+    center_crop_fraction: PositiveFraction | None = 0.875
     """Side of the evaluation crop as a share of the shorter image side, 0 to 1."""
     tf_resize_method: str = "bilinear"
     """Interpolation: bilinear, bicubic, area, nearest, lanczos3, lanczos5, gaussian or
@@ -72,6 +82,7 @@ class DataConfig(common.DataConfig):
     def check(self) -> Iterator[str]:
         yield from super().check()
         yield from checks.rising_range(self, "crop_area_range")
+        yield from checks.one_of(self, "tf_resize_method", RESIZE_METHODS)
 
 
 @dataclasses.dataclass
@@ -86,7 +97,7 @@ class ImageClassificationModel(hyperparams.Config):
         default_factory=lambda: backbones.Backbone(type="resnet")
     )
     """The feature extractor."""
-    dropout_rate: Fraction = 0.0
+    dropout_rate: DropRate = 0.0
     """Share of the pooled features dropped in training, 0 to 1."""
     norm_activation: common.NormActivation = dataclasses.field(
         default_factory=lambda: common.NormActivation(use_sync_bn=False)
@@ -177,3 +188,8 @@ class ImageClassificationTask(cfg.TaskConfig):
             yield f"losses.class_weights must have one item per class ({count}), got {len(weights)}"
         if self.get("train_data.is_multilabel") != self.get("validation_data.is_multilabel"):
             yield "train_data.is_multilabel and validation_data.is_multilabel must be equal"
+        yield from readiness.channel_problems(self, 3)
+
+    def check_for_run(self, experiment: cfg.ExperimentConfig, mode: str) -> Iterator[str]:
+        yield from super().check_for_run(experiment, mode)
+        yield from readiness.problems(experiment, mode)

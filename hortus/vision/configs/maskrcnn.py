@@ -16,7 +16,7 @@ from hortus.hyperparams.bounds import (
 )
 from hortus.vision.configs import checks, common, decoders, detection
 from hortus.vision.configs.heads import DetectionHead, MaskHead, RPNHead
-from hortus.vision.configs.levels import Level
+from hortus.vision.configs.numbers import Level
 
 __all__ = [
     "Anchor",

@@ -2,7 +2,6 @@
 
 import dataclasses
 from collections.abc import Iterator, Sequence
-from typing import Annotated
 
 from hortus import hyperparams
 from hortus.core import config_definitions as cfg
@@ -13,13 +12,12 @@ from hortus.hyperparams.bounds import (
     NonNegativeFloat,
     NonNegativeInt,
     PositiveFloat,
+    PositiveFraction,
     PositiveInt,
-    gt,
-    le,
 )
-from hortus.vision.configs import backbones, checks, common, decoders
+from hortus.vision.configs import backbones, checks, common, decoders, readiness
 from hortus.vision.configs.heads import MaskScoringHead, SegmentationHead
-from hortus.vision.configs.levels import Level
+from hortus.vision.configs.numbers import Level
 
 __all__ = [
     "DataConfig",
@@ -189,7 +187,7 @@ class Losses(hyperparams.Config):
     """Enlarge the logits to the labels' size; otherwise shrink the labels."""
     use_binary_cross_entropy: bool = False
     """One sigmoid per class instead of a softmax."""
-    top_k_percent_pixels: Annotated[float, gt(0), le(1)] = 1.0
+    top_k_percent_pixels: PositiveFraction = 1.0
     """Share of the hardest pixels that count, 0 to 1."""
     mask_scoring_weight: NonNegativeFloat = 1.0
     """Factor on the loss of the mask scoring head."""
@@ -252,3 +250,14 @@ class SemanticSegmentationTask(cfg.TaskConfig):
         count = len(weights or ())
         if weights and classes and count != classes:
             yield f"losses.class_weights must have one item per class ({classes}), got {count}"
+        yield from readiness.channel_problems(self, self._channels(), "train_data's features")
+
+    def _channels(self) -> int | None:
+        """Channels of the image and of what is stacked behind it."""
+        image = self.get("train_data.image_feature.num_channels")
+        further = self.get("train_data.additional_dense_features") or ()
+        return None if image is None else image + sum(more.num_channels for more in further)
+
+    def check_for_run(self, experiment: cfg.ExperimentConfig, mode: str) -> Iterator[str]:
+        yield from super().check_for_run(experiment, mode)
+        yield from readiness.problems(experiment, mode)

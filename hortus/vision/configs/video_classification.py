@@ -13,8 +13,11 @@ from hortus.hyperparams.bounds import (
     PositiveFloat,
     PositiveInt,
     also,
+    ge,
+    le,
 )
-from hortus.vision.configs import backbones_3d, checks, common
+from hortus.vision.configs import backbones_3d, checks, common, readiness
+from hortus.vision.configs.numbers import DropRate
 
 
 @dataclasses.dataclass
@@ -45,7 +48,7 @@ class DataConfig(common.DataConfig):
     """Classes; the model's output has this width."""
     num_examples: Annotated[NonNegativeInt, also(-1)] = -1
     """Clips in the split, where something has to know; -1 for unknown."""
-    global_batch_size: NonNegativeInt = 128
+    global_batch_size: Annotated[int, ge(0), le(1_000_000)] = 128
     """Examples per step over all replicas together."""
     data_format: str = hyperparams.inert("channels_last", "clips are channels_last on every engine")
     dtype: str = "float32"
@@ -122,7 +125,7 @@ class VideoClassificationModel(hyperparams.Config):
         default_factory=lambda: common.NormActivation(use_sync_bn=False)
     )
     """Batch normalisation and activation."""
-    dropout_rate: Fraction = 0.2
+    dropout_rate: DropRate = 0.2
     """Share of the pooled features dropped in training, 0 to 1."""
     aggregate_endpoints: bool = False
     """Pool the features of all levels and join them, instead of the last one's only."""
@@ -185,3 +188,7 @@ class VideoClassificationTask(cfg.TaskConfig):
         yield from super().check()
         if self.get("losses.one_hot") != self.get("train_data.one_hot"):
             yield "losses.one_hot and train_data.one_hot must be equal"
+
+    def check_for_run(self, experiment: cfg.ExperimentConfig, mode: str) -> Iterator[str]:
+        yield from super().check_for_run(experiment, mode)
+        yield from readiness.problems(experiment, mode)

@@ -94,4 +94,11 @@ def fresh_initializer(initializer: Any) -> Any:
     """A copy with a seed of its own: an initializer that is used twice gives the same values."""
     if isinstance(initializer, keras.initializers.Initializer):
         return type(initializer).from_config(initializer.get_config())
+    try:
+        keras.initializers.get(initializer)
+    except (ValueError, TypeError):
+        raise ValueError(
+            f"kernel_initializer must name an initializer of Keras, such as he_normal, "
+            f"glorot_uniform, random_uniform or zeros; got {initializer!r}"
+        ) from None
     return initializer
