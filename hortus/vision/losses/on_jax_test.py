@@ -4,7 +4,7 @@ import pytest
 
 from hortus.testing import run_under_engine
 
-FILES = ("classification", "retinanet", "segmentation")
+FILES = ("classification", "maskrcnn", "retinanet", "segmentation")
 
 
 @pytest.mark.slow

@@ -163,7 +163,8 @@ def decode(
     Args:
         raw_boxes: codes [batch, n, classes * 4], or [batch, n, 4] shared by the classes.
         raw_scores: logits [batch, n, classes], class 0 is the background.
-        anchor_boxes: the proposals that the codes refer to, [batch, n, 4].
+        anchor_boxes: the proposals that the codes refer to, [batch, n, 4]. Those that are 0
+            only fill up: they score 0.
         image_size: (height, width) or [batch, 2], in pixels; boxes are cut there.
         box_coder_weights: see `box_coder.decode`.
         use_sigmoid: one sigmoid per class instead of a softmax over all.
@@ -173,6 +174,9 @@ def decode(
     """
     raw_scores = ops.cast(raw_scores, "float32")
     scores = ops.sigmoid(raw_scores) if use_sigmoid else ops.softmax(raw_scores, axis=-1)
+    # Empty boxes overlap nothing: none of them would suppress the others.
+    is_region = ops.any(ops.convert_to_tensor(anchor_boxes) != 0.0, axis=-1)
+    scores = ops.where(ops.expand_dims(is_region, -1), scores, 0.0)
     n, coordinates = raw_boxes.shape[1:]
     codes = ops.reshape(raw_boxes, (-1, n, coordinates // 4, 4))
     if coordinates > 4:

@@ -30,7 +30,14 @@ def paste(masks: Any, boxes: Any, image_size: tuple[int, int]) -> Any:
     return _sample(masks, rows * height - 0.5, columns * width - 0.5)
 
 
-def crop(masks: Any, boxes: Any, target_boxes: Any, size: int, sample_offset: float = 0.0) -> Any:
+def crop(
+    masks: Any,
+    boxes: Any,
+    target_boxes: Any,
+    size: int,
+    sample_offset: float = 0.0,
+    mask_offset: float = 0.0,
+) -> Any:
     """What other boxes see of masks, as the targets of a mask head.
 
     Args:
@@ -38,8 +45,9 @@ def crop(masks: Any, boxes: Any, target_boxes: Any, size: int, sample_offset: fl
         boxes: [..., 4], in pixels.
         target_boxes: [..., 4], in pixels.
         size: side of the result.
-        sample_offset: where in its cell each sample lies, see `roi_align`. The cells of the mask
-            are taken at their upper left corners.
+        sample_offset: where in its cell of the result each sample lies, see `roi_align`.
+        mask_offset: where in its cell each value of the mask lies: 0 at the upper left, 0.5 in the
+            middle, as `paste` has it.
 
     Returns:
         float32 [..., size, size], 0 to 1; 0 outside of the mask's box.
@@ -49,7 +57,7 @@ def crop(masks: Any, boxes: Any, target_boxes: Any, size: int, sample_offset: fl
     height, width = ops.shape(masks)[-2:]
     rows = (ys - boxes[..., :1]) / _side(boxes, 0) * height
     columns = (xs - boxes[..., 1:2]) / _side(boxes, 1) * width
-    return _sample(masks, rows, columns)
+    return _sample(masks, rows - mask_offset, columns - mask_offset)
 
 
 def overlaps(

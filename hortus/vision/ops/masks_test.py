@@ -56,3 +56,10 @@ def test_overlaps_of_whole_boxes_are_those_of_the_boxes():
     iou, share = masks.overlaps(whole[:, :1], ours, whole, theirs, (32, 32))
     np.testing.assert_allclose(ops.convert_to_numpy(iou)[0, 0], [32 / 96, 0], atol=1e-6)
     np.testing.assert_allclose(ops.convert_to_numpy(share)[0, 0], [0.5, 0], atol=1e-6)
+
+
+def test_a_mask_seen_through_its_own_box_is_itself():
+    mask = np.random.RandomState(0).uniform(size=(1, 6, 6)).astype("float32")
+    box = np.array([[3.0, 5.0, 15.0, 29.0]])
+    seen = masks.crop(mask, box, box, 6, sample_offset=0.5, mask_offset=0.5)
+    np.testing.assert_allclose(ops.convert_to_numpy(seen), mask, atol=1e-5)

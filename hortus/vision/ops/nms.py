@@ -172,6 +172,42 @@ def soft(
     return _detections(boxes, attributes, *found)
 
 
+def survivors(boxes: Any, iou_threshold: float) -> Any:
+    """Which of many boxes no better one drops, where most of them may stay.
+
+    It compares all boxes with each other, and then, all at once, drops those that overlap a better
+    one which is still there, until nothing changes. That takes as many rounds as the longest chain
+    of boxes of which each depends on the next, not as there are boxes.
+
+    Args:
+        boxes: [batch, n, 4], best first.
+        iou_threshold: boxes that overlap a better one by more than this IoU, 0 to 1, are dropped.
+
+    Returns:
+        bool [batch, n].
+    """
+    boxes = ops.cast(boxes, "float32")
+    n = boxes.shape[1]
+    numbers = ops.arange(n, dtype="int32")
+    is_better = ops.expand_dims(numbers, 0) < ops.expand_dims(numbers, 1)
+    drops = ops.cast((iou.iou(boxes, boxes) > iou_threshold) & is_better, "float32")
+
+    def changes(stays: Any, is_new: Any) -> Any:
+        del stays
+        return is_new
+
+    def drop(stays: Any, is_new: Any) -> tuple[Any, Any]:
+        del is_new
+        dropped = ops.matmul(drops, ops.expand_dims(stays, -1))[..., 0]
+        new = ops.cast(dropped < 0.5, "float32")
+        return new, ops.any(new != stays)
+
+    start = (ops.ones_like(boxes[..., 0]), ops.any(ops.ones((1,), "bool")))
+    # Each round settles one more box at least.
+    stays, _ = ops.while_loop(changes, drop, start, maximum_iterations=n)
+    return stays > 0.5
+
+
 METHODS: dict[str, Callable[..., Detections]] = {
     "per_class": per_class,
     "class_agnostic": class_agnostic,

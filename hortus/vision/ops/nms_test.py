@@ -4,7 +4,7 @@ from keras import ops
 
 from hortus.engine import kernels
 from hortus.testing import reference_dir
-from hortus.vision.ops import nms
+from hortus.vision.ops import iou, nms
 
 
 @pytest.fixture(scope="module")
@@ -186,3 +186,18 @@ def test_what_cannot_be():
         nms.suppress("class_agnostic", boxes, scores, sigma=0.5, **settings)
     with pytest.raises(ValueError, match="sigma must be > 0"):
         nms.suppress("soft", boxes, scores, **settings)
+
+
+def test_survivors_are_those_of_suppression_one_by_one(compiled):
+    random = np.random.RandomState(3)
+    centres, sides = random.uniform(0, 60, (2, 120, 2)), random.uniform(5, 30, (2, 120, 2))
+    boxes = np.concatenate([centres - sides / 2, centres + sides / 2], axis=-1).astype("float32")
+    found = ops.convert_to_numpy(compiled(lambda x: nms.survivors(x, 0.4))(boxes))
+    for image in range(2):
+        kept = []
+        overlaps = ops.convert_to_numpy(iou.iou(boxes[image], boxes[image]))
+        for number in range(120):
+            if all(overlaps[number, other] <= 0.4 for other in kept):
+                kept.append(number)
+        assert np.flatnonzero(found[image]).tolist() == kept
+    assert 10 < found.sum() < 200
