@@ -15,6 +15,8 @@ from hortus.vision.evaluation.coco_accumulation import evaluate
 from hortus.vision.evaluation.coco_matching import Detections, Objects
 from hortus.vision.ops.segmentations import encode_segmentation
 
+pytestmark = pytest.mark.filterwarnings("ignore:__array__")  # of pycocotools
+
 
 def test_pasting_is_that_of_the_reference():
     golden = np.load(reference_dir() / "golden" / "mask_paste.npz")

@@ -1,11 +1,13 @@
 """Detection data as records."""
 
+import io
 import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from PIL import Image
 
 from hortus.vision.configs import detection as configs
 from hortus.vision.data import progress
@@ -21,8 +23,10 @@ from hortus.vision.dataloaders import preprocess
 from hortus.vision.dataloaders.attempts import reason_of
 from hortus.vision.dataloaders.dataset_info import DatasetInfo
 from hortus.vision.dataloaders.detection import reader as detection_input
+from hortus.vision.dataloaders.detection.decoder import MASK_CODES, MASK_FILES
 from hortus.vision.dataloaders.input_reader import InputReader
 from hortus.vision.dataloaders.sources.base import Shard
+from hortus.vision.ops.segmentations import decode_bitmap
 
 
 def info(params: configs.DataConfig, task_config: configs.DetectionTask) -> DatasetInfo:
@@ -32,6 +36,9 @@ def info(params: configs.DataConfig, task_config: configs.DetectionTask) -> Data
 
 def examples(params: configs.DataConfig, task_config: configs.DetectionTask) -> Iterator[bytes]:
     """Yields one example per image, the image as it is stored, boxes as shares of its size.
+
+    Masks, where the model learns them, are written twice: as PNG files of the whole image, which
+    others read too, and as run-lengths, which are read many times faster.
 
     Every image is decoded once, to see that it can be and has the size told. One that cannot is an
     error, or is left out where `params.skip_bad_records` says so.
@@ -91,4 +98,15 @@ def _example(
         features["image/object/class/text"] = bytes_feature(*names)
     for name, values in example.get("groundtruth_attributes", {}).items():
         features[f"image/object/attribute/{name}"] = int_feature(*values[:, 0])
+    if "groundtruth_masks" in example:
+        codes = [bytes(code) for code in example["groundtruth_masks"]]
+        features[MASK_CODES] = bytes_feature(*codes)
+        features[MASK_FILES] = bytes_feature(*(_png(code, size) for code in codes))
     return serialize(features)
+
+
+def _png(code: bytes, size: Sequence[int]) -> bytes:
+    """A mask as a PNG file, 0 or 1 at each pixel."""
+    file = io.BytesIO()
+    Image.fromarray(decode_bitmap(code, *size)).save(file, "png")
+    return file.getvalue()

@@ -9,6 +9,7 @@ groundtruth_area          float32 [n], in pixels; -1 where the record does not t
 groundtruth_is_crowd      bool [n]
 groundtruth_is_difficult  bool [n]
 groundtruth_attributes    a dict of int64 [n, 1], where attributes are asked for
+groundtruth_masks         string [n], run-lengths, see `mask_codes`, where masks are asked for
 """
 
 import csv
@@ -19,9 +20,11 @@ import tensorflow as tf
 
 from hortus.vision.configs import common
 from hortus.vision.dataloaders import decoder, preprocess
+from hortus.vision.dataloaders.detection import mask_codes
 from hortus.vision.dataloaders.detection.classes import COCO_IDS
 from hortus.vision.dataloaders.errors import DataError
 
+MASK_FILES, MASK_CODES = "image/object/mask", "image/object/mask/rle"
 _EDGES = ("ymin", "xmin", "ymax", "xmax")
 _FURTHEST_SHARE = 2.0
 """No box in shares of the image size reaches so far: such numbers are pixels."""
@@ -33,10 +36,21 @@ class TfExampleDecoder(decoder.Decoder):
     Args:
       regenerate_source_id: whether images are numbered by a hash of their bytes.
       attribute_names: per-object attributes to read, `image/object/attribute/<name>`.
+      include_masks: whether masks are read: `image/object/mask`, PNG files of the whole image, or
+        `image/object/mask/rle`, COCO's compressed run-lengths, which are quicker and count where a
+        record has both.
+      mask_threshold: pixels of PNG files above it belong to the object.
     """
 
-    def __init__(self, regenerate_source_id: bool = False, attribute_names: Sequence[str] = ()):
+    def __init__(
+        self,
+        regenerate_source_id: bool = False,
+        attribute_names: Sequence[str] = (),
+        include_masks: bool = False,
+        mask_threshold: float = 0.0,
+    ):
         self._regenerate_source_id = regenerate_source_id
+        self._include_masks, self._mask_threshold = include_masks, mask_threshold
         self._attribute_names = tuple(attribute_names)
         self._features: dict[str, Any] = {
             "image/encoded": tf.io.FixedLenFeature([], tf.string),
@@ -51,6 +65,9 @@ class TfExampleDecoder(decoder.Decoder):
             self._features[f"image/object/bbox/{edge}"] = tf.io.RaggedFeature(tf.float32)
         for name in self._attribute_names:
             self._features[f"image/object/attribute/{name}"] = tf.io.RaggedFeature(tf.int64)
+        if include_masks:
+            self._features[MASK_FILES] = tf.io.RaggedFeature(tf.string)
+            self._features[MASK_CODES] = tf.io.RaggedFeature(tf.string)
         self._features |= self._class_features()
 
     def _class_features(self) -> dict[str, Any]:
@@ -91,7 +108,23 @@ class TfExampleDecoder(decoder.Decoder):
                 name: features[f"image/object/attribute/{name}"][:, tf.newaxis]
                 for name in self._attribute_names
             }
+        if self._include_masks:
+            example["groundtruth_masks"] = self._masks(features, count)
         return example
+
+    def _masks(self, features: dict[str, tf.Tensor], count: tf.Tensor) -> tf.Tensor:
+        codes, files = features[MASK_CODES], features[MASK_FILES]
+        has_codes = tf.size(codes) == count
+        text = "a record must have a mask for each of its objects; objects and masks:"
+        fits = has_codes | (tf.size(files) == count)
+        check = tf.debugging.Assert(fits, [text, count, "and", tf.size(files), f"({MASK_FILES})"])
+        with tf.control_dependencies([check]):
+            masks = tf.cond(
+                has_codes,
+                lambda: codes,
+                lambda: mask_codes.encode_pngs(files, self._mask_threshold),
+            )
+        return tf.ensure_shape(masks, [None])
 
 
 class TfExampleDecoderLabelMap(TfExampleDecoder):
@@ -100,10 +133,18 @@ class TfExampleDecoderLabelMap(TfExampleDecoder):
     Args:
       label_map: a CSV file with a name and its class number in each line.
       regenerate_source_id: whether images are numbered by a hash of their bytes.
+      include_masks: see `TfExampleDecoder`.
+      mask_threshold: see `TfExampleDecoder`.
     """
 
-    def __init__(self, label_map: str, regenerate_source_id: bool = False):
-        super().__init__(regenerate_source_id)
+    def __init__(
+        self,
+        label_map: str,
+        regenerate_source_id: bool = False,
+        include_masks: bool = False,
+        mask_threshold: float = 0.0,
+    ):
+        super().__init__(regenerate_source_id, (), include_masks, mask_threshold)
         self.numbers = read_label_map(label_map)
         self._label_map = label_map
         self._table = tf.lookup.StaticHashTable(
@@ -125,14 +166,24 @@ class TfExampleDecoderLabelMap(TfExampleDecoder):
             return tf.identity(numbers)
 
 
-def build_decoder(config: common.DataDecoder) -> TfExampleDecoder:
+def build_decoder(config: common.DataDecoder, include_masks: bool = False) -> TfExampleDecoder:
     """The decoder that a config describes."""
     if config.type == "label_map_decoder":
         settings = config.label_map_decoder
-        return TfExampleDecoderLabelMap(settings.label_map, settings.regenerate_source_id)
+        return TfExampleDecoderLabelMap(
+            settings.label_map,
+            settings.regenerate_source_id,
+            include_masks,
+            settings.mask_binarize_threshold or 0.0,
+        )
     if config.type == "simple_decoder":
         simple = config.simple_decoder
-        return TfExampleDecoder(simple.regenerate_source_id, simple.attribute_names)
+        return TfExampleDecoder(
+            simple.regenerate_source_id,
+            simple.attribute_names,
+            include_masks,
+            simple.mask_binarize_threshold or 0.0,
+        )
     raise DataError(
         f"decoder.type must be simple_decoder or label_map_decoder, got {config.type!r}"
     )
@@ -153,16 +204,22 @@ def read_label_map(path: str) -> dict[str, int]:
     return numbers
 
 
-def tfds_decoder(name: str, num_classes: int) -> Callable[[dict[str, Any]], dict[str, Any]]:
+def tfds_decoder(
+    name: str, num_classes: int, include_masks: bool = False
+) -> Callable[[dict[str, Any]], dict[str, Any]]:
     """Brings the features of a set of TensorFlow Datasets under the keys of this module.
 
     Their labels count from 0, ours from 1. Those of COCO get their original ids where the model
-    has classes for them, see `detection_classes.number_classes`.
+    has classes for them, see `classes.number_classes`.
+
+    Masks are those of `objects`: `rle`, COCO's compressed run-lengths, or `mask`, bitmaps of the
+    whole image; or those of a panoptic set, `panoptic_objects` in `panoptic_image`, of which only
+    COCO's 80 classes of things are objects.
     """
     uses_coco_ids = keeps_coco_ids(name, num_classes)
 
     def decode(features: dict[str, Any]) -> dict[str, Any]:
-        objects = features["objects"]
+        objects = features["objects"] if "objects" in features else _things(features)
         boxes = checked_shares(tf.cast(objects["bbox"], tf.float32))
         count = tf.shape(boxes)[0]
         labels = tf.cast(objects["label"], tf.int64)
@@ -171,7 +228,7 @@ def tfds_decoder(name: str, num_classes: int) -> Callable[[dict[str, Any]], dict
         )
         areas = objects.get("area", tf.fill([count], -1))
         source_id = features.get("image/id", features.get("image/filename", tf.constant("")))
-        return {
+        example = {
             "image": features["image"],
             "source_id": preprocess.process_source_id(tf.convert_to_tensor(source_id)),
             "height": tf.constant(0),
@@ -182,8 +239,36 @@ def tfds_decoder(name: str, num_classes: int) -> Callable[[dict[str, Any]], dict
             "groundtruth_is_crowd": _flags(objects.get("is_crowd"), count),
             "groundtruth_is_difficult": _flags(objects.get("is_difficult"), count),
         }
+        if include_masks:
+            example["groundtruth_masks"] = _tfds_masks(name, features, objects)
+        return example
 
     return decode
+
+
+def _things(features: dict[str, Any]) -> dict[str, tf.Tensor]:
+    """The objects of COCO's panoptic set, without what cannot be counted, as sky and grass."""
+    objects = features["panoptic_objects"]
+    rows = tf.where(objects["label"] < len(COCO_IDS))[:, 0]
+    return {key: tf.gather(values, rows) for key, values in objects.items()}
+
+
+def _tfds_masks(name: str, features: dict[str, Any], objects: dict[str, tf.Tensor]) -> tf.Tensor:
+    if "rle" in objects:
+        return objects["rle"]
+    if "mask" in objects:
+        bitmaps = objects["mask"]
+        numbers = tf.range(tf.shape(bitmaps)[0])
+        return mask_codes.encode_each(lambda number: bitmaps[number, ..., 0], numbers)
+    if "panoptic_image" in features:
+        colours = tf.cast(features["panoptic_image"], tf.int32)
+        labels = tf.reduce_sum(colours * [1, 256, 65536], axis=-1)
+        return mask_codes.encode_numbers(labels, objects["id"])
+    raise DataError(
+        f"{name} has no masks: its objects have {', '.join(sorted(objects))}, where rle or mask is "
+        "expected. COCO has masks as coco/2017_panoptic; for a model of boxes alone set "
+        "task.model.include_mask=false"
+    )
 
 
 def keeps_coco_ids(tfds_name: str, num_classes: int) -> bool:

@@ -7,6 +7,7 @@ on; bit 6 says that the number goes on. A code has about as many bytes as the ma
 100 objects of an image take kilobytes. Only `encode` sees a bitmap of a whole image.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -113,22 +114,31 @@ def sample(codes: tf.Tensor, size: tf.Tensor, rows: tf.Tensor, columns: tf.Tenso
     return values
 
 
-def areas(codes: tf.Tensor) -> tf.Tensor:
-    """Pixels of each mask, int64 [n]."""
+def measure(codes: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Pixels that each mask covers, and pixels of its image, int64 [n]; both 0 for an empty code.
+
+    Args:
+      codes: string [n].
+    """
     places, splits = read_borders(codes)
     counts = splits[1:] - splits[:-1]
-    owner = tf.repeat(tf.range(tf.size(counts, tf.int64)), counts)
+    total = tf.size(counts, tf.int64)
+    owner = tf.repeat(tf.range(total), counts)
     number = tf.range(tf.size(places, tf.int64)) - tf.gather(splits, owner)
+    is_last = number + 1 == tf.gather(counts, owner)
     # The runs of 1 are those of odd numbers: their ends count, their begins are taken off.
-    signed = tf.where(number % 2 == 1, places, -places)
-    has_end = (number % 2 == 1) | (number + 1 < tf.gather(counts, owner))
-    signed = tf.where(has_end, signed, tf.zeros_like(signed))
-    return tf.math.unsorted_segment_sum(signed, owner, tf.size(counts, tf.int64))
+    zeros = tf.zeros_like(places)
+    signed = tf.where(number % 2 == 1, places, tf.where(is_last, zeros, -places))
+    areas = tf.math.unsorted_segment_sum(signed, owner, total)
+    pixels = tf.math.unsorted_segment_sum(tf.where(is_last, places, zeros), owner, total)
+    return areas, pixels
 
 
 def encode(mask: tf.Tensor) -> tf.Tensor:
     """The code of a bitmap [height, width], where all but 0 is the object; a scalar string."""
-    line = tf.cast(tf.reshape(tf.transpose(tf.not_equal(mask, 0)), [-1]), tf.int64)
+    mask = tf.convert_to_tensor(mask)
+    is_object = mask if mask.dtype == tf.bool else tf.not_equal(mask, 0)
+    line = tf.cast(tf.reshape(tf.transpose(is_object), [-1]), tf.int64)
     line = tf.concat([tf.zeros([1], tf.int64), line], axis=0)
     borders = tf.where(line[1:] != line[:-1])[:, 0]
     ends = tf.concat([borders, [tf.size(line, tf.int64) - 1]], axis=0)
@@ -146,3 +156,42 @@ def encode(mask: tf.Tensor) -> tf.Tensor:
     groups += tf.where(may_end, tf.zeros_like(groups), _GOES_ON * tf.ones_like(groups))
     kept = tf.boolean_mask(groups + _FIRST, ~is_after)
     return tf.strings.reduce_join(tf.gather(tf.constant(_CHARACTERS), kept))
+
+
+def encode_pngs(files: tf.Tensor, threshold: float = 0.0) -> tf.Tensor:
+    """The codes of masks that are PNG files of the whole image, string [n].
+
+    They are decoded one after the other: one bitmap is in memory at a time.
+
+    Args:
+      files: string [n], each a PNG whose pixels are 0 outside of the object.
+      threshold: values above belong to the object.
+    """
+
+    def one(file: tf.Tensor) -> tf.Tensor:
+        pixels = tf.io.decode_png(file, channels=1)[..., 0]
+        return tf.cast(pixels, tf.float32) > threshold
+
+    return encode_each(one, files)
+
+
+def encode_numbers(labels: tf.Tensor, numbers: tf.Tensor) -> tf.Tensor:
+    """The codes of objects in one image of their numbers, string [n].
+
+    Args:
+      labels: number of the object at each pixel, int [height, width].
+      numbers: of the objects to encode, [n].
+    """
+    numbers = tf.cast(numbers, labels.dtype)
+    return encode_each(lambda number: tf.equal(labels, number), numbers)
+
+
+def encode_each(bitmap_of: Callable[[tf.Tensor], tf.Tensor], items: tf.Tensor) -> tf.Tensor:
+    """The codes of the bitmaps that a function makes of items [n], one at a time; string [n]."""
+    codes = tf.map_fn(
+        lambda item: encode(bitmap_of(item)),
+        items,
+        fn_output_signature=tf.TensorSpec([], tf.string),
+        parallel_iterations=1,
+    )
+    return tf.ensure_shape(codes, [None])

@@ -43,7 +43,12 @@ class MaskParser(parser.Parser):
 
     def _objects(self, example: dict[str, Any], size: tf.Tensor) -> dict[str, Any]:
         codes, areas = example["groundtruth_masks"], example["groundtruth_area"]
-        covered = tf.cast(mask_codes.areas(codes), tf.float32)
+        covered, pixels = mask_codes.measure(codes)
+        expected = tf.cast(tf.reduce_prod(size), tf.int64)
+        fits = tf.reduce_all((pixels == expected) | (pixels == 0))
+        text = "masks have not as many pixels as their image, which has"
+        with tf.control_dependencies([tf.debugging.Assert(fits, [text, expected, "but", pixels])]):
+            covered = tf.cast(covered, tf.float32)
         unknown = (areas < 0) & (covered > 0)
         example = {**example, "groundtruth_area": tf.where(unknown, covered, areas)}
         return {**super()._objects(example, size), "masks": codes}

@@ -1,73 +1,15 @@
-import json
-
 import numpy as np
 import pytest
 import tensorflow as tf
 from pycocotools import mask as oracle
 
+from hortus.testing import instance_files as files
 from hortus.vision.configs import common, maskrcnn
 from hortus.vision.dataloaders import preprocess
 from hortus.vision.dataloaders.detection import reader as detection_input
 from hortus.vision.dataloaders.errors import DataError
 
-SIZE = (80, 120)
-COLOURS = ((250, 10, 10), (10, 250, 10), (10, 10, 250))
-
-
-def blobs(number):
-    """Three objects that lie apart, none of them a rectangle or the same both ways round."""
-    height, width = SIZE
-    y, x = np.mgrid[:height, :width] + 0.5
-    shift = 3 * number
-    return np.stack(
-        [
-            (y > 8) & (x > 6) & (y - 8 + (x - 6) * 0.8 < 30 + shift),
-            (np.hypot(y - 50, (x - 60) * 0.7) < 18) & ~((y < 50) & (x > 60)),
-            (x > 95) & (x < 117) & (y > 10) & ((y < 30) | (x < 104)) & (y < 70 - shift),
-        ]
-    ).astype(np.uint8)
-
-
-def box_of(mask):
-    rows, columns = np.flatnonzero(mask.any(1)), np.flatnonzero(mask.any(0))
-    return [int(v) for v in (columns[0], rows[0], np.ptp(columns) + 1, np.ptp(rows) + 1)]
-
-
-def write(folder, count=4, change=None):
-    """Images whose objects are as bright as their masks say, and a COCO file of run-lengths."""
-    (folder / "images").mkdir(parents=True)
-    images, annotations = [], []
-    for number in range(count):
-        masks = blobs(number)
-        pixels = np.full((*SIZE, 3), 10, np.uint8)
-        for mask, colour in zip(masks, COLOURS, strict=True):
-            pixels[mask > 0] = colour
-        name = f"{number}.png"
-        (folder / "images" / name).write_bytes(tf.io.encode_png(pixels).numpy())
-        images.append({"id": number + 1, "file_name": name, "height": SIZE[0], "width": SIZE[1]})
-        for row, mask in enumerate(masks):
-            code = oracle.encode(np.asfortranarray(mask))
-            annotations.append(
-                {
-                    "id": len(annotations) + 1,
-                    "image_id": number + 1,
-                    "category_id": row + 1,
-                    "bbox": box_of(mask),
-                    "area": int(mask.sum()),
-                    "iscrowd": 0,
-                    "segmentation": {**code, "counts": code["counts"].decode()},
-                }
-            )
-    content = {
-        "images": images,
-        "annotations": annotations,
-        "categories": [{"id": i, "name": f"kind {i}"} for i in (1, 2, 3)],
-    }
-    if change:
-        change(content)
-    path = folder / "train.json"
-    path.write_text(json.dumps(content))
-    return str(path)
+pytestmark = pytest.mark.filterwarnings("ignore:__array__")  # of pycocotools
 
 
 def model(**settings):
@@ -123,7 +65,7 @@ AUGMENTATIONS = {
 
 @pytest.mark.parametrize("name", AUGMENTATIONS)
 def test_masks_are_where_the_image_shows_the_objects(tmp_path, name):
-    params = data(write(tmp_path), True, AUGMENTATIONS[name])
+    params = data(files.write_coco(tmp_path), True, AUGMENTATIONS[name])
     agreements = []
     for images, labels in batches(params, 12):
         assert labels["masks"].dtype == np.uint8 and labels["masks"].shape == (2, 5, 28, 28)
@@ -141,22 +83,22 @@ def test_masks_are_where_the_image_shows_the_objects(tmp_path, name):
 
 
 def test_evaluation_has_the_exact_masks(tmp_path):
-    (_, labels), *_ = batches(data(write(tmp_path)), 1)
+    (_, labels), *_ = batches(data(files.write_coco(tmp_path)), 1)
     truths = labels["groundtruths"]
     assert truths["mask_codes"].dtype == np.uint8
     for row in range(2):
         ends = np.cumsum(truths["mask_lengths"][row])
         assert np.all(truths["mask_lengths"][row, 3:] == 0)
         text = truths["mask_codes"][row].tobytes()
-        for number, mask in enumerate(blobs(row)):
+        for number, mask in enumerate(files.blobs(row)):
             begin = ends[number] - truths["mask_lengths"][row, number]
-            code = {"size": list(SIZE), "counts": text[begin : ends[number]]}
+            code = {"size": list(files.SIZE), "counts": text[begin : ends[number]]}
             np.testing.assert_array_equal(oracle.decode(code), mask)
             assert truths["areas"][row, number] == mask.sum()
 
 
 def test_the_same_seed_gives_the_same_masks(tmp_path):
-    params = data(write(tmp_path), True, AUGMENTATIONS["all"])
+    params = data(files.write_coco(tmp_path), True, AUGMENTATIONS["all"])
     first, second = ([labels["masks"] for _, labels in batches(params, 4)] for _ in range(2))
     np.testing.assert_array_equal(first, second)
 
@@ -166,7 +108,7 @@ def test_boxes_alone_need_no_masks(tmp_path):
         for each in content["annotations"]:
             del each["segmentation"]
 
-    path = write(tmp_path, change=drop)
+    path = files.write_coco(tmp_path, change=drop)
     with pytest.raises(DataError, match=r"none of its 12 objects has a mask.*include_mask=false"):
         next(batches(data(path), 1))
     settings = {"include_mask": False, "mask_head": None, "mask_sampler": None}
@@ -178,7 +120,7 @@ def test_a_mask_of_another_size_is_named(tmp_path):
     def change(content):
         content["annotations"][4]["segmentation"]["size"] = [10, 10]
 
-    path = write(tmp_path, change=change)
+    path = files.write_coco(tmp_path, change=change)
     with pytest.raises(DataError, match=r"train.json: annotation 5: .*height and width \[10, 10\]"):
         next(batches(data(path), 1))
     assert len(list(batches(data(path, skip_bad_records=True), 2))) == 2
@@ -186,17 +128,17 @@ def test_a_mask_of_another_size_is_named(tmp_path):
 
 def test_operations_that_masks_cannot_follow_are_refused(tmp_path):
     augmentation = common.Augmentation(type="randaug")
-    params = data(write(tmp_path), True, {"aug_type": augmentation})
+    params = data(files.write_coco(tmp_path), True, {"aug_type": augmentation})
     with pytest.raises(ValueError, match=r"masks cannot follow.*ShearX.*exclude_ops"):
         next(batches(params, 1))
     moving = ["Rotate", "ShearX", "ShearY", "TranslateX", "TranslateY"]
     augmentation.randaug.exclude_ops = moving
-    params = data(write(tmp_path / "again"), True, {"aug_type": augmentation})
+    params = data(files.write_coco(tmp_path / "again"), True, {"aug_type": augmentation})
     assert next(batches(params, 1))[1]["masks"].any()
 
 
 def test_too_many_bytes_of_masks_are_refused(tmp_path):
-    params = data(write(tmp_path))
+    params = data(files.write_coco(tmp_path))
     parser = detection_input.build_parser(params, model(), most_mask_bytes=10)
     source = detection_input.build_reader(params, model()).sources[""]
     with pytest.raises(tf.errors.InvalidArgumentError, match="max_mask_bytes=10"):

@@ -157,7 +157,7 @@ def build_parser(
 
 
 def _record_reader(params: configs.DataConfig, model: configs.DetectionModel) -> InputReader:
-    decode = detection_decoder.build_decoder(params.decoder).decode
+    decode = detection_decoder.build_decoder(params.decoder, model.learns_masks).decode
     reader = InputReader(params, decoder_fn=decode, parser_fn=_parse_fn(params, model))
     for source in reader.sources.values():
         detection_checks.check_records(source, model.num_classes)
@@ -175,16 +175,27 @@ def _tfds_reader(params: configs.DataConfig, model: configs.DetectionModel) -> I
     params = dataclasses.replace(
         params, tfds_skip_decoding_feature=skipped, tfds_as_supervised=False
     )
-    reader = (_CocoIdsReader if keeps_ids == {True} else InputReader)(
+    is_coco = all(name.split("/")[0] == "coco" for name in names)
+    of_coco = _CocoIdsReader if keeps_ids == {True} else _ThingsReader
+    reader = (of_coco if is_coco else InputReader)(
         params,
-        decoder_fn=detection_decoder.tfds_decoder(names[0], model.num_classes),
+        decoder_fn=detection_decoder.tfds_decoder(names[0], model.num_classes, model.learns_masks),
         parser_fn=_parse_fn(params, model),
     )
     detection_checks.check_classes(reader.info.class_names, model.num_classes, ", ".join(names))
     return reader
 
 
-class _CocoIdsReader(InputReader):
+class _ThingsReader(InputReader):
+    """Leaves out classes of what cannot be counted, with which COCO's panoptic set goes on."""
+
+    @property
+    def info(self) -> DatasetInfo:
+        info = super().info
+        return dataclasses.replace(info, class_names=info.class_names[: len(COCO_IDS)])
+
+
+class _CocoIdsReader(_ThingsReader):
     """Names the classes by COCO's ids, which have gaps, where the source counts them through."""
 
     @property

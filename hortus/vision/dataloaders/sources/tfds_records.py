@@ -70,7 +70,8 @@ def describe_features(info: Any) -> DatasetInfo:
     label = features.get("label")
     if label is None:
         # Objects are a sequence of such dicts.
-        objects = getattr(features.get("objects"), "feature", None) or {}
+        sequence = features.get("objects", features.get("panoptic_objects"))
+        objects = getattr(sequence, "feature", None) or {}
         label = dict(objects).get("label")
     return DatasetInfo(tuple(getattr(label, "names", None) or ()))
 
