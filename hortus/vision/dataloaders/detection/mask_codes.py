@@ -108,10 +108,10 @@ def sample(codes: tf.Tensor, size: tf.Tensor, rows: tf.Tensor, columns: tf.Tenso
         places, tf.ones_like(column, tf.int32), [count * num_columns, num_rows + 1]
     )
     values = tf.cumsum(changed[:, :-1], axis=1) + tf.cast(at_top, tf.int32)[:, None]
-    values = tf.cast(tf.bitwise.bitwise_and(values, 1), tf.uint8)
-    values = tf.transpose(tf.reshape(values, [count, num_columns, num_rows]), [0, 2, 1])
-    values.set_shape([codes.shape[0], rows.shape[1], columns.shape[1]])
-    return values
+    is_object = tf.bitwise.bitwise_and(values, 1) > 0
+    is_object = tf.transpose(tf.reshape(is_object, [count, num_columns, num_rows]), [0, 2, 1])
+    is_object.set_shape([codes.shape[0], rows.shape[1], columns.shape[1]])
+    return tf.cast(is_object, tf.uint8)
 
 
 def measure(codes: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
@@ -131,7 +131,7 @@ def measure(codes: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     signed = tf.where(number % 2 == 1, places, tf.where(is_last, zeros, -places))
     areas = tf.math.unsorted_segment_sum(signed, owner, total)
     pixels = tf.math.unsorted_segment_sum(tf.where(is_last, places, zeros), owner, total)
-    return areas, pixels
+    return tf.ensure_shape(areas, codes.shape), tf.ensure_shape(pixels, codes.shape)
 
 
 def encode(mask: tf.Tensor) -> tf.Tensor:

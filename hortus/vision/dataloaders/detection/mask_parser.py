@@ -121,5 +121,10 @@ def sample_boxes(
         return tf.where(is_mirrored[axis], found[:, ::-1], found)
 
     masks = mask_codes.sample(codes, tf.cast(view.size, tf.int32), places(0), places(1))
-    masks = tf.where(is_mirrored[0], masks[:, ::-1], masks)
-    return tf.where(is_mirrored[1], masks[:, :, ::-1], masks)
+
+    def turned(masks: tf.Tensor, axis: int) -> tf.Tensor:
+        return tf.cond(
+            is_mirrored[axis], lambda: tf.reverse(masks, [axis + 1]), lambda: tf.identity(masks)
+        )
+
+    return turned(turned(masks, 0), 1)
