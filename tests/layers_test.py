@@ -140,7 +140,7 @@ THIRD_PARTY = {
     "hortus.vision.train": ("absl", "gin"),
     "hortus.reports": ("yaml",),
     "hortus.cli": ("click", "rich", "typer", "yaml"),
-    "hortus.testing": (*NUMERIC, "pytest", "tensorflow"),
+    "hortus.testing": (*NUMERIC, "PIL", "pytest", "tensorflow"),
 }
 
 
