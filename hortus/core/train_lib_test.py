@@ -1,6 +1,5 @@
 import json
 import os
-import types
 
 import keras
 import numpy as np
@@ -318,9 +317,8 @@ def test_too_little_memory_is_told_with_advice(run, size, parts, expected):
 def test_the_advice_fits_the_devices(strategy):
     params = exp_factory.get_exp_config("tiny")
     runner = train_lib.ExperimentRunner(strategy, None, "train", params, "")
-    trainer = types.SimpleNamespace(engine=types.SimpleNamespace(num_replicas=8))
-    assert "on 8 devices" in runner._memory_advice(trainer)
-    assert "global_batch_size=8" in runner._memory_advice(trainer)
+    assert "on 8 devices" in runner._memory_advice(replicas=8)
+    assert "global_batch_size=8" in runner._memory_advice(replicas=8)
 
 
 def test_the_end_of_the_data_is_told(run):

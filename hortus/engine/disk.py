@@ -3,7 +3,6 @@
 import errno
 import os
 import shutil
-from typing import Optional
 
 _ERRNOS = (errno.ENOSPC, errno.EDQUOT)
 _WORDS = tuple(os.strerror(number) for number in _ERRNOS)
@@ -22,7 +21,7 @@ def is_full(error: BaseException) -> bool:
     return any(words in str(error) for words in _WORDS)
 
 
-def full_error(place: "Optional[str | os.PathLike[str]]") -> DiskFullError:
+def full_error(place: "str | os.PathLike[str] | None") -> DiskFullError:
     """What to tell a user whose disk is full.
 
     Args:
