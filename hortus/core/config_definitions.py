@@ -11,6 +11,7 @@ A task of your own subclasses `TaskConfig` and, for its input, `DataConfig`:
 
 import dataclasses
 import math
+import os
 from collections.abc import Iterator
 from typing import Annotated, Optional, Sequence, Union
 
@@ -248,6 +249,9 @@ class TrainerConfig(hyperparams.Config):
     """Returns to the last checkpoint after a diverged loss before giving up; -1 never looks."""
     validation_summary_subdir: str = "validation"
     """Folder in the model directory for the summaries of evaluations."""
+    allow_subdirs_outside: bool = False
+    """Whether the folders above may be absolute paths, or lead out of the model directory by `..`;
+    what is there can be overwritten then."""
     preemption_on_demand_checkpoint: bool = True
     """Whether a checkpoint is written when the machine is about to be taken away."""
     gradient_accumulation_steps: PositiveInt = 1
@@ -274,6 +278,14 @@ class TrainerConfig(hyperparams.Config):
         return None if self.max_time is None else _seconds(self.max_time)
 
     def check(self) -> Iterator[str]:
+        for name in ("best_checkpoint_export_subdir", "validation_summary_subdir"):
+            folder = getattr(self, name)
+            leaves = os.path.isabs(folder) or os.path.normpath(folder).split(os.sep)[0] == os.pardir
+            if leaves and not self.allow_subdirs_outside:
+                yield (
+                    f"{name} must be a folder inside of the model directory, got {folder!r}; if it "
+                    "is meant to be elsewhere, set trainer.allow_subdirs_outside to true"
+                )
         yield from _one_of(
             "best_checkpoint_metric_comp", self.best_checkpoint_metric_comp, COMPARISONS
         )

@@ -103,6 +103,17 @@ def test_validate_lets_good_values_pass(override):
     config.validate()
 
 
+@pytest.mark.parametrize("name", ["best_checkpoint_export_subdir", "validation_summary_subdir"])
+@pytest.mark.parametrize("folder", ["/tmp/elsewhere", "../elsewhere", "a/../../elsewhere"])
+def test_sub_folders_stay_in_the_run_unless_allowed(name, folder):
+    config = cfg.TrainerConfig(**{name: folder})
+    with pytest.raises(hyperparams.ConfigError, match=f"{name}.*inside of the model directory"):
+        config.validate()
+    config.allow_subdirs_outside = True
+    config.validate()
+    cfg.TrainerConfig(**{name: "a/../b"}).validate()
+
+
 @pytest.mark.parametrize(
     ("max_time", "seconds"),
     [(None, None), (90, 90), (1.5, 1.5), ("45", 45), ("2:30", 150), ("01:02:03", 3723)],

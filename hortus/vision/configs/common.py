@@ -217,6 +217,9 @@ class DataConfig(cfg.DataConfig):
     weights: hyperparams.Config | None = None
     """Share of each named data set in a mix, beside an `input_path` or `tfds_name` that maps the
     same names to data; null for a single set."""
+    allow_paths_outside: bool = False
+    """Whether file names in annotation files (coco, voc, coco_panoptic) may be absolute, or lead
+    out of the folder of the images by `..`. Whoever wrote the file can have any image read then."""
 
     def check(self) -> Iterator[str]:
         yield from super().check()

@@ -36,6 +36,7 @@ EXTRA_FIELDS = {
     "skip_bad_records": "inputs can skip what cannot be read, and count it",
     "class_weights": "the losses of rare classes can count more, in classification too",
     "weights": "video data can be mixed like all other data",
+    "allow_paths_outside": "annotation files name files in their folder only, unless allowed",
     "image_dir": "COCO and VOC files are read directly, and their images may be elsewhere",
     "skip_difficult_during_training": "Pascal VOC marks some objects as difficult",
     "aug_rand_vflip": "all detectors can mirror images top to bottom",

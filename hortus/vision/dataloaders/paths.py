@@ -1,5 +1,6 @@
 """Paths and patterns of a config -> files."""
 
+import os
 from collections.abc import Sequence
 
 import tensorflow as tf
@@ -41,3 +42,27 @@ def match_files(input_path: str | Sequence[str]) -> list[str]:
                 "sub-folder of images for each class"
             )
     return files
+
+
+def check_inside(names: Sequence[str], origin: str, allow_outside: bool = False) -> None:
+    """Checks that the file names which an annotation file tells stay below their folder.
+
+    Whoever writes such a file could have any file of the machine read otherwise.
+
+    Args:
+      names: paths, each to be joined to the folder of the images.
+      origin: the file that tells them, for the message.
+      allow_outside: lets them lead anywhere, as `allow_paths_outside` of the data says.
+
+    Raises:
+      DataError: a name is absolute, or leads out of its folder by `..`.
+    """
+    for name in names:
+        if not isinstance(name, str) or not name or "\0" in name:
+            raise DataError(f"{origin}: {name!r} is no name of a file")
+        leaves = os.path.isabs(name) or os.path.normpath(name).split(os.sep)[0] == os.pardir
+        if leaves and not allow_outside:
+            raise DataError(
+                f"{origin}: {name!r} leads out of the folder of the images. If that is meant, and "
+                "you trust the file, set allow_paths_outside to true"
+            )

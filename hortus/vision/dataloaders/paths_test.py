@@ -41,3 +41,21 @@ def test_what_is_matched_twice_is_read_once(folder):
 def test_what_is_not_there_shows_what_is(folder, pattern, message):
     with pytest.raises(DataError, match=message):
         paths.match_files(pattern.format(folder))
+
+
+@pytest.mark.parametrize("name", ["a.jpg", "train/a.jpg", "./a.jpg", "b/../a.jpg", "..a/b.jpg"])
+def test_names_below_the_folder_are_fine(name):
+    paths.check_inside([name], "f.json")
+
+
+@pytest.mark.parametrize("name", ["/etc/passwd", "../a.jpg", "b/../../a.jpg", ".."])
+def test_names_that_lead_out_of_the_folder_need_leave(name):
+    with pytest.raises(DataError, match=r"f\.json: .* leads out of .* allow_paths_outside"):
+        paths.check_inside(["a.jpg", name], "f.json")
+    paths.check_inside(["a.jpg", name], "f.json", allow_outside=True)
+
+
+@pytest.mark.parametrize("name", [None, 3, "", "a\0b", ["a"]])
+def test_what_is_no_name_is_said(name):
+    with pytest.raises(DataError, match="is no name of a file"):
+        paths.check_inside([name], "f.json", allow_outside=True)

@@ -17,7 +17,10 @@ from hortus.vision.ops.segmentations import encode_segmentation
 
 
 def read_coco(
-    input_path: str | Sequence[str], image_dir: str = "", include_masks: bool = False
+    input_path: str | Sequence[str],
+    image_dir: str = "",
+    include_masks: bool = False,
+    allow_outside: bool = False,
 ) -> DetectionSet:
     """The images and objects of COCO JSON files. No image is opened if the file tells its size.
 
@@ -25,18 +28,20 @@ def read_coco(
       input_path: the JSON file, or several with the same categories.
       image_dir: the folder that file names start from; empty looks for it around the file.
       include_masks: also read `segmentation`: polygons, or run-lengths of either kind.
+      allow_outside: whether file names may lead out of the folder.
     """
     files = paths.match_files(input_path)
-    return concatenate([_read(path, image_dir, include_masks) for path in files])
+    return concatenate([_read(path, image_dir, include_masks, allow_outside) for path in files])
 
 
-def _read(path: str, image_dir: str, include_masks: bool) -> DetectionSet:
+def _read(path: str, image_dir: str, include_masks: bool, allow_outside: bool) -> DetectionSet:
     content = _load(path)
     images, annotations = content["images"], content["annotations"]
     if not images:
         raise DataError(f"{path}: there are no images in it")
     category_ids, category_names = _categories(path, content["categories"])
     names = _column(path, "images", images, "file_name")
+    paths.check_inside(names, path, allow_outside)
     folder = image_dir or _find_images(path, names)
     image_paths = tuple(os.path.join(folder, name) for name in names)
 

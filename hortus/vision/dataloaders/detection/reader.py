@@ -101,7 +101,7 @@ def read_sets(params: configs.DataConfig, include_masks: bool = False) -> dict[s
         )
     read = READERS[params.file_type]
     return {
-        name: read(path, params.image_dir, include_masks)
+        name: read(path, params.image_dir, include_masks, params.allow_paths_outside)
         for name, path in by_name(params.input_path).items()
     }
 

@@ -20,7 +20,10 @@ MASKS = "SegmentationObject"
 
 
 def read_voc(
-    input_path: str | Sequence[str], image_dir: str = "", include_masks: bool = False
+    input_path: str | Sequence[str],
+    image_dir: str = "",
+    include_masks: bool = False,
+    allow_outside: bool = False,
 ) -> DetectionSet:
     """The images and objects of Pascal VOC folders.
 
@@ -35,12 +38,13 @@ def read_voc(
       include_masks: also read the masks in SegmentationObject, where the pixels of an image's k-th
         object are k. Of a folder only the images that have such a file are read then; in a list
         such as `ImageSets/Segmentation/train.txt` all should have one.
+      allow_outside: whether names in lists and annotations may lead out of the folder.
     """
     folders = paths.match_paths(input_path)
-    return concatenate([_read(path, image_dir, include_masks) for path in folders])
+    return concatenate([_read(path, image_dir, include_masks, allow_outside) for path in folders])
 
 
-def _read(path: str, image_dir: str, include_masks: bool) -> DetectionSet:
+def _read(path: str, image_dir: str, include_masks: bool, allow_outside: bool) -> DetectionSet:
     root = path if os.path.isdir(path) else _root_of_list(path)
     folder = os.path.join(root, ANNOTATIONS)
     if not os.path.isdir(folder):
@@ -60,10 +64,12 @@ def _read(path: str, image_dir: str, include_masks: bool) -> DetectionSet:
     if include_masks and root == path:
         stems = _with_masks(root, stems)
     chosen = [entries.get(stem, _Entry("", 0, 0, [])) for stem in stems]
-    image_paths = tuple(
-        os.path.join(images, files.get(stem) or entry.filename or f"{stem}.jpg")
+    image_names = [
+        files.get(stem) or entry.filename or f"{stem}.jpg"
         for stem, entry in zip(stems, chosen, strict=True)
-    )
+    ]
+    paths.check_inside([*stems, *image_names], path, allow_outside)
+    image_paths = tuple(os.path.join(images, name) for name in image_names)
     number = {stem: place for place, stem in enumerate(known, start=1)}
     objects = [one for entry in chosen for one in entry.objects]
     boxes = np.array([one.box for one in objects], np.float64).reshape(-1, 4)

@@ -187,6 +187,7 @@ def read_coco_panoptic(
     input_path: str | Sequence[str],
     mask_path: str | Sequence[str] | None,
     annotation_file: str | None,
+    allow_outside: bool = False,
 ) -> MaskedImages:
     """Images, their masks and what the masks' numbers mean, of COCO's panoptic format.
 
@@ -197,6 +198,7 @@ def read_coco_panoptic(
       input_path: folder of the images.
       mask_path: folder of the masks; None for the folder `masks` beside `images`.
       annotation_file: the JSON file.
+      allow_outside: whether file names may lead out of the folders.
     """
     if not annotation_file:
         raise DataError("annotation_file is not set: where is COCO's panoptic JSON file?")
@@ -214,6 +216,7 @@ def read_coco_panoptic(
         if image is None or "segments_info" not in annotation:
             what = "an image that is not listed" if image is None else "no segments_info"
             raise DataError(f"{annotation_file}: image_id {annotation['image_id']} has {what}")
+        paths.check_inside([image, annotation["file_name"]], annotation_file, allow_outside)
         images.append(_in_one_of(image_folders, image))
         masks.append(_in_one_of(mask_folders, annotation["file_name"]))
         try:

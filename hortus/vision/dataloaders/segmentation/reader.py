@@ -354,7 +354,9 @@ def _mask_file_sources(
         if params.file_type == "masks":
             sets[name] = mask_files.read_mask_folders(path, masks)
         else:
-            sets[name] = mask_files.read_coco_panoptic(path, masks, params.annotation_file)
+            sets[name] = mask_files.read_coco_panoptic(
+                path, masks, params.annotation_file, params.allow_paths_outside
+            )
     names = {images.class_names for images in sets.values() if images.class_names}
     if len(names) > 1:
         raise DataError(f"the data sets {', '.join(sets)} have different classes")

@@ -282,6 +282,10 @@ def test_faults_of_panoptic_files_are_told(panoptic):
         ({"categories": content["categories"][:1]}, "no category 7"),
         ({"images": content["images"][:2]}, "image_id 2 has an image that is not listed"),
         ({"annotations": []}, "no annotations in it"),
+        (
+            {"images": [{"id": number, "file_name": "../../a.png"} for number in range(3)]},
+            "leads out of the folder",
+        ),
     ):
         path.write_text(json.dumps({**content, **change}))
         with pytest.raises(DataError, match=message):
