@@ -10,6 +10,7 @@ from hortus.vision.configs import retinanet as retinanet_configs
 from hortus.vision.configs import semantic_segmentation as segmentation_configs
 from hortus.vision.modeling import backbones, decoders, heads
 from hortus.vision.modeling.classification_model import ClassificationModel
+from hortus.vision.modeling.config_arguments import field_values
 from hortus.vision.modeling.layers.detection.detection_generator import MultilevelDetectionGenerator
 from hortus.vision.modeling.layers.detection.mask_sampler import MaskSampler
 from hortus.vision.modeling.layers.detection.region_detection_generator import DetectionGenerator
@@ -117,7 +118,8 @@ def build_retinanet(
         backbone = _build_backbone(input_specs, model_config, l2_regularizer)
     if decoder is None:
         decoder = _build_decoder(backbone, model_config, l2_regularizer)
-    anchor, head = model_config.anchor, model_config.head
+    anchor, head = model_config.anchor, field_values(model_config.head)
+    head["share_level_convs"] = head["share_level_convs"] is not False  # null means yes
     return RetinaNetModel(
         backbone=backbone,
         decoder=decoder,
@@ -126,12 +128,7 @@ def build_retinanet(
             max_level=model_config.max_level,
             num_classes=model_config.num_classes,
             num_anchors_per_location=anchor.num_scales * len(anchor.aspect_ratios),
-            num_convs=head.num_convs,
-            num_filters=head.num_filters,
-            attribute_heads=head.attribute_heads,
-            share_classification_heads=head.share_classification_heads,
-            use_separable_conv=head.use_separable_conv,
-            share_level_convs=head.share_level_convs is not False,
+            **head,
             norm_act=NormAct.from_config(model_config.norm_activation),
             kernel_regularizer=l2_regularizer,
             name="head",
