@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import warnings
 from collections.abc import Mapping
 from typing import Any, Optional
 
@@ -11,7 +12,12 @@ import numpy as np
 from hortus import hyperparams
 from hortus.core.checkpoints import atomic_folder, store
 from hortus.core.checkpoints.checkpoint import Checkpoint
-from hortus.core.checkpoints.errors import CheckpointError, explain_os_errors
+from hortus.core.checkpoints.errors import (
+    CheckpointError,
+    CheckpointWarning,
+    MisnamedCheckpointError,
+    explain_os_errors,
+)
 
 INFO = "info.json"
 PREFIX = "best_ckpt"
@@ -150,15 +156,24 @@ class BestCheckpointExporter:
 
 
 def find_best(export_dir: str) -> Optional[str]:
-    """The best checkpoint in a folder of an exporter, or None."""
-    info = read_info(export_dir)
-    if info is not None and _NAME in info:
-        path = os.path.join(export_dir, str(info[_NAME]))
-        for candidate in (path, atomic_folder.replaced(path)):
-            if os.path.isdir(candidate):
-                return candidate
-    found = store.find(export_dir, PREFIX)
-    return found[-1][1] if found else None
+    """The best checkpoint in a folder of an exporter, or None.
+
+    It is the one that `info.json` names, else the newest. One whose content is of another step than
+    its name says is left out with a warning.
+    """
+    info = read_info(export_dir) or {}
+    found = dict(store.find(export_dir, PREFIX))
+    named = [step for step in found if store.folder_name(step, PREFIX) == info.get(_NAME)]
+    for step in (*named, *sorted(found, reverse=True)):
+        try:
+            store.StoredCheckpoint.open_found(step, found[step])
+        except MisnamedCheckpointError as error:
+            warnings.warn(f"A checkpoint is misnamed: {error}", CheckpointWarning, stacklevel=2)
+            continue
+        except CheckpointError:
+            pass  # whoever opens it tells what is wrong with it
+        return found[step]
+    return None
 
 
 def read_info(export_dir: str) -> Optional[dict[str, Any]]:

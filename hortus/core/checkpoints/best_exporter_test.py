@@ -51,6 +51,17 @@ def test_only_what_is_better_is_exported(
     assert float(variable) == 3.0
 
 
+def test_one_of_another_step_than_its_name_says_is_not_the_best(tmp_path, checkpoint):
+    exporter = BestCheckpointExporter(tmp_path, "accuracy", "higher")
+    assert exporter.maybe_export_checkpoint(checkpoint, {"accuracy": 0.5}, 10)
+    checkpoint.save(tmp_path / "best_ckpt-5", 5)
+    assert exporter.best_ckpt_path == str(tmp_path / "best_ckpt-10")
+    checkpoint.save(tmp_path / "best_ckpt-10", 8)
+    told = r"best_ckpt-10 has the name of step 10, but its content is of step 8"
+    with pytest.warns(errors.CheckpointWarning, match=told):
+        assert exporter.best_ckpt_path == str(tmp_path / "best_ckpt-5")
+
+
 def test_it_survives_a_restart(tmp_path, checkpoint):
     first = BestCheckpointExporter(tmp_path, "accuracy", "higher")
     assert first.maybe_export_checkpoint(checkpoint, {"accuracy": 0.5}, 10)

@@ -15,6 +15,15 @@ class CheckpointError(RuntimeError):
 class CorruptCheckpointError(CheckpointError):
     """A checkpoint is damaged: truncated, edited or incomplete."""
 
+    is_what = "damaged"
+    """How a message calls such a checkpoint."""
+
+
+class MisnamedCheckpointError(CorruptCheckpointError):
+    """A checkpoint's content is of another step than the name of its folder says."""
+
+    is_what = "misnamed"
+
 
 class CheckpointWarning(UserWarning):
     """Something was restored otherwise than asked for; training can go on."""

@@ -88,7 +88,7 @@ class CheckpointManager:
 
     @property
     def checkpoints(self) -> list[str]:
-        """The paths of all committed checkpoints, oldest step first, without damaged ones."""
+        """The paths of all committed checkpoints that can be used, oldest step first."""
         return [path for _, path in store.find_valid(self._directory, broken=self._broken)]
 
     @property
@@ -110,7 +110,7 @@ class CheckpointManager:
         step = int(step)
         path = os.path.join(self._directory, store.folder_name(step))
         self.wait()
-        if not force and (step == self._last_saved or self._is_saved(path)):
+        if not force and (step == self._last_saved or self._is_saved(step, path)):
             return path
         self._clean_up()
         if self._is_chief:
@@ -131,38 +131,39 @@ class CheckpointManager:
         """Restores one checkpoint and returns its step.
 
         Args:
-            path: the folder of a checkpoint; by default the newest one that is whole. A damaged
-                one is passed over with a warning, and written anew when its step comes again.
+            path: the folder of a checkpoint; by default the newest one that is whole. One that is
+                damaged, or holds another step than its name says, is passed over with a warning,
+                and written anew when its step comes again.
 
         Returns:
             The step, or None if there is no checkpoint.
 
         Raises:
-            CorruptCheckpointError: `path` is damaged, or all checkpoints are.
+            CorruptCheckpointError: `path` is damaged, or no checkpoint can be used.
             CheckpointError: the checkpoint does not fit the items.
         """
         self.wait()
         if path is not None:
-            return self._restore(os.path.abspath(os.fspath(path)))
+            return self._restore_stored(StoredCheckpoint.open(os.path.abspath(os.fspath(path))))
         damaged: list[str] = []
-        for _, candidate in reversed(store.find(self._directory)):
+        for named, candidate in reversed(store.find(self._directory)):
             try:
-                step = self._restore(candidate)
+                step = self._restore_stored(StoredCheckpoint.open_found(named, candidate))
             except CorruptCheckpointError as error:
                 self._broken.add(candidate)
-                damaged.append(str(error))
+                damaged.append(f"is {error.is_what}: {error}")
                 continue
             for message in damaged:
                 warnings.warn(
-                    f"A checkpoint is damaged: {message} Restored {candidate} (step {step}) "
-                    "instead.",
+                    f"A checkpoint {message} Restored {candidate} (step {step}) instead.",
                     CheckpointWarning,
                     stacklevel=2,
                 )
             return step
         if damaged:
             raise CorruptCheckpointError(
-                f"every checkpoint in {self._directory} is damaged:\n  " + "\n  ".join(damaged)
+                f"every checkpoint in {self._directory} is damaged or misnamed:\n  "
+                + "\n  ".join(damaged)
             )
         return None
 
@@ -195,20 +196,18 @@ class CheckpointManager:
     def __exit__(self, *unused: object) -> None:
         self.close()
 
-    def _is_saved(self, path: str) -> bool:
+    def _is_saved(self, step: int, path: str) -> bool:
         if path in self._broken or not os.path.isdir(path):
             return False
         try:
-            StoredCheckpoint.open(path)
+            StoredCheckpoint.open_found(step, path)
         except CorruptCheckpointError:
             return False
         return True
 
-    def _restore(self, path: str) -> int:
+    def _restore_stored(self, stored: StoredCheckpoint) -> int:
         return self._checkpoint.restore_stored(
-            StoredCheckpoint.open(path),
-            host_index=self._host_index,
-            host_count=self._host_count,
+            stored, host_index=self._host_index, host_count=self._host_count
         )
 
     def _run(self, function: Any, *arguments: Any) -> None:

@@ -1,3 +1,4 @@
+import dataclasses
 import os
 import threading
 import time
@@ -70,6 +71,47 @@ def test_the_newest_is_restored(tmp_path, checkpoint, variable):
     assert variable.numpy().tolist() == [100.0] * 4
     assert manager.restore(tmp_path / "ckpt-9") == 9
     assert variable.numpy().tolist() == [9.0] * 4
+
+
+def test_one_of_another_step_than_its_name_says_is_passed_over_and_written_anew(
+    tmp_path, checkpoint, variable
+):
+    manager = CheckpointManager(checkpoint, tmp_path)
+    save(manager, variable, 4, 8)
+    os.rename(tmp_path / "ckpt-8", tmp_path / "ckpt-12")
+    again = CheckpointManager(checkpoint, tmp_path)
+    told = r"misnamed: .*ckpt-12 has the name of step 12, but its content is of step 8"
+    with pytest.warns(errors.CheckpointWarning, match=told):
+        assert steps(again) == [4]
+    with pytest.warns(errors.CheckpointWarning, match=rf"{told}.* Restored .*ckpt-4 \(step 4\)"):
+        assert again.restore() == 4
+    # A run that comes to step 12 keeps its result.
+    save(again, variable, 12)
+    assert steps(again) == [4, 12]
+    assert CheckpointManager(checkpoint, tmp_path).restore() == 12
+    assert variable.numpy().tolist() == [12.0] * 4
+
+
+def test_with_misnamed_ones_alone_a_run_does_not_start_over(tmp_path, checkpoint, variable):
+    save(CheckpointManager(checkpoint, tmp_path), variable, 8)
+    os.rename(tmp_path / "ckpt-8", tmp_path / "ckpt-12")
+    manager = CheckpointManager(checkpoint, tmp_path)
+    with pytest.raises(errors.CorruptCheckpointError, match=r"misnamed.*\s.*content is of step 8"):
+        manager.restore()
+    assert manager.restore(tmp_path / "ckpt-12") == 8  # named by hand, it is what it is
+
+
+@pytest.mark.parametrize("change", [{"files": 7}, {"step": None}, {"variables": {"x": 1}}])
+def test_a_manifest_without_meaning_leads_to_the_older_checkpoint(
+    tmp_path, checkpoint, variable, change
+):
+    manager = CheckpointManager(checkpoint, tmp_path)
+    save(manager, variable, 1, 2)
+    read = store.StoredCheckpoint.open(str(tmp_path / "ckpt-2")).manifest
+    changed = dataclasses.replace(read, **change).to_bytes()  # its checksum is right
+    (tmp_path / "ckpt-2" / "manifest.json").write_bytes(changed)
+    with pytest.warns(errors.CheckpointWarning, match=r"damaged: .*manifest\.json: \w+ is not"):
+        assert CheckpointManager(checkpoint, tmp_path).restore() == 1
 
 
 def test_without_a_checkpoint_there_is_nothing_to_restore(tmp_path, checkpoint):

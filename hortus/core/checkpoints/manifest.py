@@ -3,8 +3,9 @@
 import dataclasses
 import json
 import os
+import re
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Optional
 
 from hortus.core.checkpoints.errors import CheckpointError, CorruptCheckpointError
@@ -72,11 +73,14 @@ class Manifest:
             raise CorruptCheckpointError(f"{path} is missing.") from None
         except OSError as error:
             raise CorruptCheckpointError(f"{path} cannot be read: {error.strerror}.") from error
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise CorruptCheckpointError(
                 f"{path} is truncated or no manifest of a checkpoint: {error}."
             ) from error
-        if content.get("format_version", 0) > VERSION:
+        version = content.get("format_version", 0)
+        if not _is_count(version):
+            raise CorruptCheckpointError(f"{path}: format_version is {version!r}, not a number.")
+        if version > VERSION:
             raise CheckpointError(
                 f"{path} has format version {content['format_version']}; this hortus reads up to "
                 f"{VERSION}. Use the newer hortus that wrote it."
@@ -85,7 +89,77 @@ class Manifest:
         if told != _checksum(content):
             raise CorruptCheckpointError(f"{path} was changed after it was written.")
         known = {field.name for field in dataclasses.fields(cls)}
-        return cls(**{key: value for key, value in content.items() if key in known})
+        given = {key: value for key, value in content.items() if key in known}
+        for name, (is_right, expected) in _FIELDS.items():
+            if name in given and not is_right(given[name]):
+                raise CorruptCheckpointError(
+                    f"{path}: {name} is not {expected}, but {_shortened(given[name])}."
+                )
+        if "step" not in given:
+            raise CorruptCheckpointError(f"{path} has no step.")
+        return cls(**given)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _is_file_name(value: Any) -> bool:
+    """Whether it is a path within the checkpoint's folder."""
+    parts = value.split("/")
+    return not os.path.isabs(value) and "\0" not in value and not {"", ".", ".."} & {*parts}
+
+
+def _is_variable(value: Any) -> bool:
+    return (
+        isinstance(value, dict)
+        and isinstance(value.get("shape"), list)
+        and all(map(_is_count, value["shape"]))
+        and _is_text(value.get("dtype"))
+        and _is_text(value.get("kind"))
+    )
+
+
+def _is_file(value: Any) -> bool:
+    return (
+        isinstance(value, dict)
+        and _is_count(value.get("bytes"))
+        and _is_text(value.get("crc32"))
+        and re.fullmatch("[0-9a-f]{8}", value["crc32"]) is not None
+    )
+
+
+def _is_table(is_value: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    """Whether something maps texts to such values."""
+    return lambda value: isinstance(value, dict) and all(map(is_value, value.values()))
+
+
+_FIELDS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "step": (_is_count, "a number from 0 on"),
+    "engine": (_is_text, "a text"),
+    "keras": (_is_text, "a text"),
+    "created": (_is_text, "a text"),
+    "items": (_is_table(_is_text), "a table of kinds"),
+    "variables": (_is_table(_is_variable), "a table of shapes, dtypes and kinds"),
+    "aliases": (_is_table(_is_text), "a table of names"),
+    "modules": (_is_table(_is_table(_is_text)), "a table of tables of names"),
+    "state": (_is_table(lambda value: True), "a table"),
+    "hosts": (_is_count, "a number from 0 on"),
+    "files": (
+        lambda value: _is_table(_is_file)(value) and all(map(_is_file_name, value)),
+        "a table of the files in the folder, with their bytes and crc32",
+    ),
+}
+"""What a field has to be, and how that is called."""
+
+
+def _shortened(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:60]}..."
 
 
 def as_json(value: Any, where: str) -> Any:

@@ -52,6 +52,63 @@ def test_every_truncation_is_found(tmp_path):
             manifest.Manifest.read(str(tmp_path))
 
 
+def with_checksum(content):
+    content = {key: value for key, value in content.items() if key != "crc32"}
+    return json.dumps({**content, "crc32": manifest._checksum(content)}).encode()
+
+
+FILE = {"bytes": 3, "crc32": "00000001"}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("step", "7"),
+        ("step", -1),
+        ("step", True),
+        ("step", 7.0),
+        ("engine", 1),
+        ("items", []),
+        ("items", {"model": 1}),
+        ("variables", {"model/kernel": {"shape": [2], "dtype": "float32"}}),
+        ("variables", {"model/kernel": {"shape": 2, "dtype": "float32", "kind": "weight"}}),
+        ("variables", {"model/kernel": {"shape": ["2"], "dtype": "float32", "kind": "weight"}}),
+        ("aliases", {"a": ["b"]}),
+        ("modules", {"backbone": "kernel"}),
+        ("state", [1]),
+        ("hosts", None),
+        ("files", {"weights.safetensors": 3}),
+        ("files", {"weights.safetensors": {**FILE, "crc32": "xyz"}}),
+        ("files", {"weights.safetensors": {**FILE, "bytes": "3"}}),
+        ("files", {"../../weights.safetensors": FILE}),
+        ("files", {"/etc/passwd": FILE}),
+        ("format_version", "1"),
+        ("format_version", None),
+    ],
+)
+def test_a_field_of_another_type_is_damage(tmp_path, name, value):
+    write(tmp_path, with_checksum({**json.loads(example().to_bytes()), name: value}))
+    with pytest.raises(errors.CorruptCheckpointError, match=rf"manifest\.json: {name} is"):
+        manifest.Manifest.read(str(tmp_path))
+
+
+def test_what_is_missing_takes_its_default_but_for_the_step(tmp_path):
+    content = json.loads(example().to_bytes())
+    write(tmp_path, with_checksum({key: content[key] for key in ("format", "step")}))
+    assert manifest.Manifest.read(str(tmp_path)) == manifest.Manifest(7)
+    del content["step"]
+    write(tmp_path, with_checksum(content))
+    with pytest.raises(errors.CorruptCheckpointError, match="has no step"):
+        manifest.Manifest.read(str(tmp_path))
+
+
+@pytest.mark.parametrize("content", [b"[]", b"7", b'"text"', b"null", b"[" * 100_000, b"\xff"])
+def test_what_is_no_manifest_is_damage(tmp_path, content):
+    write(tmp_path, content)
+    with pytest.raises(errors.CorruptCheckpointError, match="no manifest of a checkpoint"):
+        manifest.Manifest.read(str(tmp_path))
+
+
 def test_a_missing_one_is_told(tmp_path):
     with pytest.raises(errors.CorruptCheckpointError, match="is missing"):
         manifest.Manifest.read(str(tmp_path))

@@ -83,16 +83,17 @@ def open_source(path: str) -> Source:
 
 
 def _from_folder(path: str) -> Optional[Source]:
-    candidates = [p for _, p in reversed(store.find(path))]
+    candidates: list[tuple[Optional[int], str]] = [*reversed(store.find(path))]
     if best := best_exporter.find_best(path):
-        candidates.append(best)
-    for candidate in candidates:
+        candidates.append((None, best))
+    for step, candidate in candidates:
         try:
-            return _checkpoint(candidate)
+            return _checkpoint(candidate, step)
         except CorruptCheckpointError as error:
-            if candidate == candidates[-1]:
+            if candidate == candidates[-1][1]:
                 raise
-            warnings.warn(f"A checkpoint is damaged: {error}", CheckpointWarning, stacklevel=4)
+            message = f"A checkpoint is {error.is_what}: {error}"
+            warnings.warn(message, CheckpointWarning, stacklevel=4)
     state = os.path.join(path, _TF_STATE)
     if os.path.isfile(state):
         with open(state, encoding="utf-8", errors="replace") as file:
@@ -106,8 +107,12 @@ def _from_folder(path: str) -> Optional[Source]:
     return None
 
 
-def _checkpoint(path: str) -> NamedTensors:
-    stored = StoredCheckpoint.open(path)
+def _checkpoint(path: str, step: Optional[int] = None) -> NamedTensors:
+    """The tensors of a checkpoint; of this step, where its name has said so."""
+    if step is None:
+        stored = StoredCheckpoint.open(path)
+    else:
+        stored = StoredCheckpoint.open_found(step, path)
     told = stored.manifest
     names = {name: name for name, entry in told.variables.items() if entry["kind"] == "weight"}
     names |= {alias: name for alias, name in told.aliases.items() if name in names}

@@ -26,6 +26,13 @@ def test_a_run_gives_its_newest_whole_checkpoint(tmp_path):
         assert open_source(tmp_path).path == older
 
 
+def test_a_run_gives_none_of_another_step_than_its_name_says(tmp_path):
+    older, newest = save(tmp_path, 2, 3)
+    os.rename(newest, tmp_path / "ckpt-9")
+    with pytest.warns(errors.CheckpointWarning, match="misnamed: .* step 9, .* of step 3"):
+        assert open_source(tmp_path).path == older
+
+
 def test_a_damaged_checkpoint_that_is_named_is_an_error(tmp_path):
     _, newest = save(tmp_path, 1, 2)
     os.truncate(os.path.join(newest, store.WEIGHTS), 20)

@@ -4,13 +4,18 @@ import contextlib
 import dataclasses
 import os
 import re
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Optional
 
 import numpy as np
 
 from hortus.core.checkpoints import atomic_folder, tensor_file
-from hortus.core.checkpoints.errors import CorruptCheckpointError
+from hortus.core.checkpoints.errors import (
+    CheckpointWarning,
+    CorruptCheckpointError,
+    MisnamedCheckpointError,
+)
 from hortus.core.checkpoints.manifest import NAME, Manifest
 
 WEIGHTS = "weights.safetensors"
@@ -48,6 +53,22 @@ class StoredCheckpoint:
                         "edited."
                     )
             return stored
+
+    @classmethod
+    def open_found(cls, step: int, path: str) -> "StoredCheckpoint":
+        """As `open`, for what `find` has found.
+
+        Raises:
+            MisnamedCheckpointError: its content is of another step than its name says.
+        """
+        stored = cls.open(path)
+        if stored.manifest.step != step:
+            raise MisnamedCheckpointError(
+                f"{path} has the name of step {step}, but its content is of step "
+                f"{stored.manifest.step}: it was renamed, or moved here. Give it a name that says "
+                f"{stored.manifest.step}, or delete it."
+            )
+        return stored
 
     def tensors(self) -> dict[str, np.ndarray]:
         """All tensors by stored name, after the checksum of their file was found right."""
@@ -109,12 +130,20 @@ def find(directory: str, prefix: str = "ckpt") -> list[tuple[int, str]]:
 def find_valid(
     directory: str, prefix: str = "ckpt", broken: Iterable[str] = ()
 ) -> list[tuple[int, str]]:
-    """As `find`, without those that are damaged as far as lengths tell, and without `broken`."""
+    """As `find`, without those that are damaged as far as lengths tell, and without `broken`.
+
+    One whose content is of another step than its name says is left out with a warning.
+    """
     valid, excluded = [], set(broken)
     for step, path in find(directory, prefix):
         if path not in excluded:
-            with contextlib.suppress(CorruptCheckpointError):
-                StoredCheckpoint.open(path)
+            try:
+                StoredCheckpoint.open_found(step, path)
+            except MisnamedCheckpointError as error:
+                warnings.warn(f"A checkpoint is misnamed: {error}", CheckpointWarning, stacklevel=2)
+            except CorruptCheckpointError:
+                continue
+            else:
                 valid.append((step, path))
     return valid
 
