@@ -53,6 +53,7 @@ OURS = {
     "hortus.vision.dataloaders": (
         "hortus.core.config_definitions",
         "hortus.core.run_folder",  # the names of classes are kept in the folder of the run
+        "hortus.engine.tensorflow.startable",  # what the engine goes on from after a restart
         "hortus.vision.configs",
         "hortus.vision.ops.segmentations",  # NumPy; evaluation reads the same files by it
     ),

@@ -153,7 +153,11 @@ class Trainer:
     def train_feed(self) -> engine_base.Feed:
         """The training data, from the position where the run is."""
         if self._train_feed is None:
-            self._train_feed = self.engine.feed(self.train_dataset, is_training=True)
+            self._train_feed = self.engine.feed(
+                self.train_dataset,
+                is_training=True,
+                is_exact=self.config.runtime.deterministic,
+            )
         return self._train_feed
 
     @property

@@ -41,7 +41,19 @@ class Timing:
 
 
 class Feed(abc.ABC):
-    """Batches of a dataset, from a position that can be saved and restored."""
+    """Batches of a dataset, from a position that can be saved and restored.
+
+    A checkpoint's manifest tells the position of the chief. All hosts have taken the same number of
+    batches; what else belongs to a position is a host's own, and in its files.
+    """
+
+    @abc.abstractmethod
+    def get_state(self) -> dict[str, Any]:
+        """The position of this host; `batches` is the number of batches taken."""
+
+    @abc.abstractmethod
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Goes to what hosts have in common of a position, unless it `stays`."""
 
     @abc.abstractmethod
     def save_files(self, folder: str) -> None:
@@ -124,8 +136,15 @@ class Engine(abc.ABC):
     # ---- running ----------------------------------------------------------------------------
 
     @abc.abstractmethod
-    def feed(self, dataset: Any, is_training: bool) -> Feed:
-        """Starts to read a dataset of host batches."""
+    def feed(self, dataset: Any, is_training: bool, is_exact: bool = True) -> Feed:
+        """What reads a dataset of host batches.
+
+        Args:
+            dataset: the batches.
+            is_training: whether they are for training.
+            is_exact: whether to go on with the very same batches after a restore, even where they
+                have to be read again from the first one on.
+        """
 
     def repeat_first(self, dataset: Any, num_batches: int) -> Any:
         """The first batches of a dataset, again and again."""

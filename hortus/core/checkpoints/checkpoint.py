@@ -180,7 +180,7 @@ class Checkpoint:
         for name, part in layout.states.items():
             if name in stored.manifest.state:
                 part.set_state(stored.manifest.state[name])
-            else:
+            elif name not in folders:
                 _warn(f"{stored.path} holds no state of {name}, which stays as it is")
         for name, folder in folders.items():
             layout.files[name].load_files(folder)
@@ -207,7 +207,8 @@ def _own_folders(
     if layout.files and stored.manifest.hosts != host_count:
         _warn(
             f"{stored.path} was written by {stored.manifest.hosts} hosts and is read by "
-            f"{host_count}: {', '.join(layout.files)} cannot be split anew and stay as they are"
+            f"{host_count}: what each of them had of {', '.join(layout.files)} cannot be split "
+            "anew, and only what they had in common is restored"
         )
         return {}
     stored.check_files(host_folder(host_index) + "/")

@@ -105,10 +105,10 @@ class JaxEngine(Engine):
 
     # ---- running ----------------------------------------------------------------------------
 
-    def feed(self, dataset: Any, is_training: bool) -> Feed:
+    def feed(self, dataset: Any, is_training: bool, is_exact: bool = True) -> Feed:
         from hortus.engine.tensorflow.feed import DatasetFeed
 
-        return DatasetFeed(dataset)
+        return DatasetFeed(dataset, is_exact)
 
     def is_out_of_memory(self, error: BaseException) -> bool:
         is_exhausted = isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error)

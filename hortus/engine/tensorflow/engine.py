@@ -137,8 +137,8 @@ class TensorFlowEngine(Engine):
 
     # ---- running ----------------------------------------------------------------------------
 
-    def feed(self, dataset: Any, is_training: bool) -> DatasetFeed:
-        feed = DatasetFeed(dataset)
+    def feed(self, dataset: Any, is_training: bool, is_exact: bool = True) -> DatasetFeed:
+        feed = DatasetFeed(dataset, is_exact)
         if is_training:
             self._check_batch_size(dataset)
         return feed

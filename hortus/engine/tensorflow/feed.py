@@ -4,73 +4,137 @@ import glob
 import json
 import os
 import warnings
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, Optional
 
 import tensorflow as tf
 
 from hortus.engine.base import Feed
+from hortus.engine.tensorflow.startable import StartableDataset
 
-_POSITION = "position"
-_COUNT = "batches.json"
+_POSITION = "batches.json"
+_ITERATOR = "position"
 
 
 class DatasetFeed(Feed):
-    """A plain tf.data iterator of host batches. Unlike a distributed one, it can be saved.
+    """Batches of a dataset, counted, with a position to go on from.
 
-    A pipeline that cannot tell its position, such as one with `cache`, or a
-    `tf.distribute.DistributedDataset`, is read again from its beginning up to the number of batches
-    that were taken.
+    How it gets back to a position depends on the dataset:
+
+    - A `StartableDataset`, such as `InputReader` gives, is built anew for it: exact and quick.
+    - Any other pipeline that has to be exact is read again up to there: slow, and exact if the
+      pipeline is deterministic. So is one whose iterator cannot be saved, such as one with `cache`.
+    - Otherwise tf.data saves and restores its iterator: quick, but with some pipelines it goes back
+      by a whole pass when it is restored twice within one.
+
+    Args:
+        dataset: batches of a host.
+        is_exact: whether a dataset that is not startable has to go on with the very same batches.
     """
 
-    def __init__(self, dataset: Any):
-        if isinstance(dataset, tf.data.Dataset):
+    def __init__(self, dataset: Any, is_exact: bool = True):
+        is_saved_by_tf = (
+            not is_exact
+            and isinstance(dataset, tf.data.Dataset)
+            and not isinstance(dataset, StartableDataset)
+        )
+        if is_saved_by_tf:
             options = tf.data.Options()
             # Saves where a buffer's elements came from, not the decoded images in it.
             options.experimental_symbolic_checkpoint = True
             dataset = dataset.with_options(options)
         self.dataset = dataset
-        self.iterator = iter(dataset)
         self.taken = 0
         """Batches that were taken, by whom ever."""
-        self._tells_position = isinstance(self.iterator, tf.data.Iterator)
+        self._is_saved_by_tf = is_saved_by_tf
+        self._iterator: Optional[Any] = None
+        self._goal: Optional[Mapping[str, Any]] = None
+
+    @property
+    def iterator(self) -> Any:
+        """Begins to read on first use: a run that goes on reads nothing twice."""
+        if self._iterator is None:
+            if self._goal is None:
+                self._iterator = iter(self.dataset)
+            elif isinstance(self.dataset, StartableDataset):
+                self.dataset = self.dataset.start_at(self._goal)
+                self._iterator = iter(self.dataset)
+            else:
+                self._iterator = self._read_again(int(self._goal["batches"]))
+        return self._iterator
+
+    # ---- position ---------------------------------------------------------------------------
+
+    @property
+    def position(self) -> dict[str, Any]:
+        """Where it is, in values of JSON."""
+        if self._iterator is None and self._goal is not None:
+            return dict(self._goal)
+        if isinstance(self.dataset, StartableDataset):
+            return self.dataset.position(self.taken)
+        return {"batches": self.taken}
+
+    def go_to(self, position: Mapping[str, Any]) -> None:
+        """Reads on from a position when the next batch is asked for."""
+        self._goal, self._iterator = dict(position), None
+        self.taken = int(position["batches"])
+
+    def get_state(self) -> dict[str, Any]:
+        return self.position
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        if not self.stays:
+            self.go_to({"batches": state["batches"]})
 
     def save_files(self, folder: str) -> None:
-        path = os.path.join(folder, _POSITION)
-        if self._tells_position:
-            try:
-                tf.train.Checkpoint(iterator=self.iterator).write(path)
-            except (tf.errors.UnimplementedError, tf.errors.FailedPreconditionError):
-                self._tells_position = False
-                for part in glob.glob(f"{glob.escape(path)}*"):
-                    os.remove(part)
-        with open(os.path.join(folder, _COUNT), "w", encoding="utf-8") as file:
-            json.dump({"batches": self.taken}, file)
+        if self._is_saved_by_tf:
+            self._save_iterator(os.path.join(folder, _ITERATOR))
+        with open(os.path.join(folder, _POSITION), "w", encoding="utf-8") as file:
+            json.dump(self.position, file)
 
     def load_files(self, folder: str) -> None:
         if self.stays:
             return
-        with open(os.path.join(folder, _COUNT), encoding="utf-8") as file:
-            taken = int(json.load(file)["batches"])
-        path = os.path.join(folder, _POSITION)
-        if self._tells_position and os.path.exists(f"{path}.index"):
-            tf.train.Checkpoint(iterator=self.iterator).read(path).assert_consumed()
-        else:
-            self._read_again(taken)
-        self.taken = taken
+        with open(os.path.join(folder, _POSITION), encoding="utf-8") as file:
+            self.go_to(json.load(file))
+        path = os.path.join(folder, _ITERATOR)
+        if not os.path.exists(f"{path}.index"):
+            return
+        if self._is_saved_by_tf:
+            self._iterator = iter(self.dataset)
+            tf.train.Checkpoint(iterator=self._iterator).read(path).assert_consumed()
+        elif isinstance(self.dataset, StartableDataset):
+            warnings.warn(
+                "the checkpoint was written by an earlier version, whose position in the data "
+                f"cannot be relied on: the data go on after {self.taken} batches of the run. That "
+                "is exact, unless the run was interrupted before, mixes several data sets or leaves "
+                "records out",
+                stacklevel=2,
+            )
 
-    def _read_again(self, count: int) -> None:
+    def _save_iterator(self, path: str) -> None:
+        try:
+            tf.train.Checkpoint(iterator=self.iterator).write(path)
+        except (tf.errors.UnimplementedError, tf.errors.FailedPreconditionError):
+            self._is_saved_by_tf = False
+            for part in glob.glob(f"{glob.escape(path)}*"):
+                os.remove(part)
+
+    def _read_again(self, count: int) -> Any:
         if count:
             warnings.warn(
-                f"the data cannot go to their position directly: {count} batches are read again",
+                f"the data cannot go to their position directly: {count} batches are read again. "
+                "A StartableDataset would start there at once",
                 stacklevel=2,
             )
         if isinstance(self.dataset, tf.data.Dataset):
-            self.iterator = iter(self.dataset.skip(count))
-            return
-        self.iterator = iter(self.dataset)
+            return iter(self.dataset.skip(count))
+        iterator = iter(self.dataset)
         for _ in range(count):
-            next(self.iterator)
+            next(iterator)
+        return iterator
+
+    # ---- batches ----------------------------------------------------------------------------
 
     def __next__(self) -> Any:
         try:
@@ -86,11 +150,16 @@ class DatasetFeed(Feed):
 
 def repeat_first(dataset: tf.data.Dataset, num_batches: int) -> tf.data.Dataset:
     """The first batches of a dataset, again and again; kept in memory."""
-    # Not by `cache`, whose position cannot be saved.
-    parts = [tf.data.Dataset.from_tensors(batch) for batch in dataset.take(num_batches)]
-    if not parts:
+    batches = list(dataset.take(num_batches))
+    if not batches:
         return dataset
-    first, *others = parts
-    for other in others:
-        first = first.concatenate(other)
-    return first.repeat()
+
+    def from_number(first: int) -> tf.data.Dataset:
+        first %= len(batches)
+        parts = [tf.data.Dataset.from_tensors(batch) for batch in batches[first:] + batches[:first]]
+        joined, *others = parts
+        for other in others:
+            joined = joined.concatenate(other)
+        return joined.repeat()
+
+    return StartableDataset(from_number(0), lambda position: from_number(position["batches"]))

@@ -54,12 +54,48 @@ class BadRecords:
         return f"{what} left out:\n  " + "\n  ".join(lines)
 
 
+class LeftOut:
+    """Which references of a stream were left out, so that its examples can be counted.
+
+    Args:
+      examples: how many examples came before the stream's start.
+      references: how many references they took.
+    """
+
+    def __init__(self, examples: int = 0, references: int = 0) -> None:
+        self._examples, self._references = examples, references
+        self._numbers: set[int] = set()
+        self._lock = threading.Lock()
+
+    @property
+    def start(self) -> int:
+        """Number of the first reference of the stream."""
+        return self._references
+
+    def add(self, number: int) -> None:
+        """Notes a reference, by its number; as often as one likes."""
+        with self._lock:
+            self._numbers.add(number)
+
+    def references(self, examples: int) -> int:
+        """How many references it took to get so many examples, all of which have been read."""
+        with self._lock:
+            numbers = sorted(self._numbers)
+        needed = self._references + examples - self._examples
+        for number in numbers:
+            if number >= needed:
+                break
+            needed += 1
+        return needed
+
+
 def attempt(
     references: tf.data.Dataset,
     prepare: Callable[[tf.Tensor, Any], Any],
     source: Source,
     bad_records: BadRecords | None,
     on_error: Callable[[str], None] = lambda text: None,
+    left_out: LeftOut | None = None,
 ) -> tf.data.Dataset:
     """Maps references to examples, in parallel and in order, and says where one is that fails.
 
@@ -70,6 +106,7 @@ def attempt(
       bad_records: takes note of what cannot be prepared, which is left out then; None raises an
         error instead.
       on_error: called with where and why before that error, whose own text a graph blurs.
+      left_out: takes note of the numbers of what is left out, before anything after it is given.
     """
 
     def why_not(number: tf.Tensor, *values: tf.Tensor) -> str:
@@ -84,6 +121,8 @@ def attempt(
             reason = text + source.hint(as_numpy, text)
         if bad_records is not None:
             bad_records.add(where, reason)
+            if left_out is not None:
+                left_out.add(int(number))
         else:
             on_error(f"{where}: {reason}")
         return f"{where}: {reason}"

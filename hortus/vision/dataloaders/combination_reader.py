@@ -8,6 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from hortus.core import config_definitions as cfg
+from hortus.engine.tensorflow import startable
 from hortus.vision.configs import common
 from hortus.vision.dataloaders.errors import DataError
 from hortus.vision.dataloaders.input_reader import InputReader
@@ -17,7 +18,7 @@ class CombinationDatasetInputReader:
     """Reads two data sets side by side; every batch has its share of both, evenly spread.
 
     Of a batch of n examples, n * r / (1 + r) are pseudo-labelled, to the next whole number, where r
-    is `pseudo_params.data_ratio`. The position can be saved, like that of an `InputReader`.
+    is `pseudo_params.data_ratio`. It can be started anywhere, like what an `InputReader` reads.
 
     Args:
       params: the ordinary data; its `global_batch_size` counts all examples of a batch.
@@ -69,7 +70,7 @@ class CombinationDatasetInputReader:
         ]
         ordinary, made = (tf.nest.flatten(part.element_spec)[0].shape[0] for part in parts)
         order = _spread(ordinary, made)
-        return tf.data.Dataset.zip(*parts).map(
+        return startable.zip_startable(parts).map(
             lambda first, second: tf.nest.map_structure(
                 lambda a, b: tf.gather(tf.concat([a, b], axis=0), order), first, second
             ),

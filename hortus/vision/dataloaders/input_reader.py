@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import hashlib
 import inspect
 import random
 from collections.abc import Callable, Mapping
@@ -11,16 +10,17 @@ from typing import Any, Optional
 import tensorflow as tf
 
 from hortus.core import config_definitions as cfg
+from hortus.engine.tensorflow.startable import Position, StartableDataset
 from hortus.vision.dataloaders import service
-from hortus.vision.dataloaders.attempts import BadRecords, attempt
+from hortus.vision.dataloaders.attempts import BadRecords, LeftOut, attempt
 from hortus.vision.dataloaders.dataset_info import DatasetInfo
 from hortus.vision.dataloaders.errors import DataError
-from hortus.vision.dataloaders.sources.base import Shard, Shuffle, Source
+from hortus.vision.dataloaders.mix import Turns
+from hortus.vision.dataloaders.passes import Passes
+from hortus.vision.dataloaders.seeds import Seeds
+from hortus.vision.dataloaders.sources.base import Shard, Source
 from hortus.vision.dataloaders.sources.factory import build_record_sources, by_name
 from hortus.vision.dataloaders.sources.memory import InMemory
-
-_READ_AHEAD = 64
-"""References held ready, so that the begin of a pass does not stop the work on the last one."""
 
 
 class InputReader:
@@ -28,10 +28,10 @@ class InputReader:
 
         files -> this host's share -> shuffle, repeat -> decode -> parse -> batch -> postprocess
 
-    An example is determined by the seed and its place in the stream, not by the thread that
-    prepares it. The position can be saved and restored with `tf.train.Checkpoint(iterator=...)`; a
-    checkpoint has a few kilobytes, whatever the size of the buffers. For this the order is always
-    fixed, also where `params.deterministic` would not ask for it.
+    An example is determined by the seed and its number, not by the thread that prepares it. So the
+    position in training is the number of batches taken, and a pipeline is built to begin there,
+    without reading what comes before. For this the order is always fixed, also where
+    `params.deterministic` would not ask for it.
 
     Args:
       params: what to read and how.
@@ -41,7 +41,8 @@ class InputReader:
       parser_fn: a dict of tensors -> what a batch is made of, usually (image, label). It gets a
         `seed`, int64 [2], if it has an argument of this name.
       transform_and_batch_fn: (dataset of parsed examples, input_context) -> dataset of batches,
-        instead of plain batching.
+        instead of plain batching. It is not known how many examples its batches take: a run that
+        goes on reads what comes before again, and so it does with a `combine_fn`.
       postprocess_fn: a batch -> a batch, called with the parts of a tuple as arguments. It gets a
         `seed`, too, if it has an argument of this name.
       combine_fn: the datasets of parsed examples, one per name in `params.input_path` -> their
@@ -71,6 +72,7 @@ class InputReader:
         self._combine_fn = combine_fn
         self._given_sources = sources
         self._built_sources: Optional[dict[str, Source]] = None
+        self._in_memory: dict[tuple[str, Shard], Source] = {}
         self._seed = params.seed if params.seed is not None else random.getrandbits(63)
 
     @property
@@ -93,7 +95,7 @@ class InputReader:
         return dataclasses.replace(infos[0], num_examples=total) if len(infos) > 1 else infos[0]
 
     def read(self, input_context: Optional[Any] = None) -> tf.data.Dataset:
-        """The dataset of a host's batches.
+        """The dataset of a host's batches; in training, one that can be started anywhere.
 
         Args:
           input_context: which share of the data this host reads; None reads all of it. It has the
@@ -102,16 +104,51 @@ class InputReader:
         params = self.params
         if params.global_batch_size < 1 and self._transform_and_batch_fn is None:
             raise DataError("global_batch_size is not set: how many examples make a step?")
-        host, shard = 0, Shard()
-        if input_context is not None:
-            host = input_context.input_pipeline_id
-            if params.sharding:
-                shard = Shard(input_context.num_input_pipelines, host)
-        seeds = _Seeds(self._seed, host)
+        if not params.is_training or params.enable_tf_data_service:
+            # There is one pass, or workers that share the passes as they like.
+            seeds = self._seeds(self._seed, input_context)
+            return self._build(_Start(seeds, turns=self._turns(seeds)), input_context)
+        return self._read_from({"batches": 0}, input_context)
 
-        dataset = self._examples(shard, seeds)
+    def _read_from(self, position: Position, input_context: Optional[Any]) -> StartableDataset:
+        """The batches of training from a position on.
+
+        A position has the number of batches, the seed, which counts where the config has none, and
+        for each source how many examples were left out since the very first, if there are any.
+        """
+        seed = self._seed if self.params.seed is not None else position.get("seed", self._seed)
+        seeds = self._seeds(int(seed), input_context)
+        start = _Start(seeds, int(position["batches"]), turns=self._turns(seeds))
+        if self._counts_examples:
+            size = self._batch_size(input_context)
+            before = position.get("left_out", {})
+            start.examples = start.batches * size
+            for name, count in self._examples_by_name(start.examples, start.turns).items():
+                start.streams[name] = LeftOut(count, count + int(before.get(name, 0)))
+
+        def locate(batches: int) -> dict[str, Any]:
+            found: dict[str, Any] = {"seed": int(seed)}
+            if self._counts_examples and self.params.skip_bad_records:
+                counts = self._examples_by_name(batches * size, start.turns)
+                found["left_out"] = {
+                    name: start.streams[name].references(count) - count
+                    for name, count in counts.items()
+                }
+            return found
+
+        return StartableDataset(
+            self._build(start, input_context),
+            lambda position: self._read_from(position, input_context),
+            locate,
+        )
+
+    def _build(self, start: "_Start", input_context: Optional[Any]) -> tf.data.Dataset:
+        params, shard = self.params, Shard()
+        if input_context is not None and params.sharding:
+            shard = Shard(input_context.num_input_pipelines, input_context.input_pipeline_id)
+        dataset = self._examples(shard, start)
         dataset = service.distribute(dataset, params, is_batched=False)
-        dataset = self._batches(dataset, input_context, seeds)
+        dataset = self._batches(dataset, input_context, start)
         dataset = service.distribute(dataset, params, is_batched=True)
         dataset = dataset.prefetch(params.prefetch_buffer_size or tf.data.AUTOTUNE)
         return dataset.with_options(self._options())
@@ -151,39 +188,65 @@ class InputReader:
         damage = [source.find_damage() for source in self.sources.values()]
         return "; ".join(text for text in damage if text)
 
+    # ---- where a pipeline begins ------------------------------------------------------------
+
+    @property
+    def _counts_examples(self) -> bool:
+        """Whether the number of batches tells how many examples each source has given."""
+        is_mixed = len(self.sources) > 1
+        return self._transform_and_batch_fn is None and not (is_mixed and self._combine_fn)
+
+    def _examples_by_name(self, examples: int, turns: Optional[Turns]) -> dict[str, int]:
+        """How many of the first examples each source has given."""
+        counts = [examples] if turns is None else turns.count(examples)
+        return dict(zip(self.sources, counts, strict=True))
+
+    def _turns(self, seeds: Seeds) -> Optional[Turns]:
+        """Whose turn it is, where sources are mixed by their weights."""
+        is_mixed = len(self.sources) > 1 and self.params.is_training
+        if not is_mixed or self._combine_fn is not None:
+            return None
+        weights = getattr(self.params, "weights", None)
+        given = by_name(weights) if weights is not None else {}
+        return Turns([float(given.get(name, 1.0)) for name in self.sources], seeds.pair("mix"))
+
+    def _seeds(self, seed: int, input_context: Optional[Any]) -> Seeds:
+        return Seeds(seed, 0 if input_context is None else input_context.input_pipeline_id)
+
+    def _batch_size(self, input_context: Optional[Any]) -> int:
+        size = self.params.global_batch_size
+        return size if input_context is None else input_context.get_per_replica_batch_size(size)
+
     # ---- examples ---------------------------------------------------------------------------
 
-    def _examples(self, shard: Shard, seeds: "_Seeds") -> tf.data.Dataset:
+    def _examples(self, shard: Shard, start: "_Start") -> tf.data.Dataset:
         """Parsed examples, without end in training."""
         datasets = []
         for name, source in self.sources.items():
             share = shard
             if self.params.cache:
-                source, share = InMemory(source, shard), Shard()
-            references = self._references(source, share, seeds.pair("order", name))
-            datasets.append(self._prepared(references, source, seeds.pair("example", name)))
-        return datasets[0] if len(datasets) == 1 else self._combine(datasets, seeds)
+                if (name, shard) not in self._in_memory:
+                    self._in_memory[name, shard] = InMemory(source, shard)
+                source, share = self._in_memory[name, shard], Shard()
+            stream = start.streams.get(name, LeftOut())
+            references = self._references(source, share, start.seeds.pair("order", name), stream)
+            seed = start.seeds.pair("example", name)
+            datasets.append(self._prepared(references, source, seed, stream))
+        return datasets[0] if len(datasets) == 1 else self._combine(datasets, start)
 
-    def _references(self, source: Source, shard: Shard, seed: tf.Tensor) -> tf.data.Dataset:
+    def _references(
+        self, source: Source, shard: Shard, seed: tf.Tensor, stream: LeftOut
+    ) -> tf.data.Dataset:
         """What a source refers to its examples by: pass after pass in training, else one pass."""
         params = self.params
         if not params.is_training:
             return source.one_pass(shard, None)
-
-        def one_pass(number: tf.Tensor) -> tf.data.Dataset:
-            shuffle = Shuffle(tf.random.fold_in(seed, number), params.shuffle_buffer_size)
-            return source.one_pass(shard, shuffle)
-
-        references = tf.data.Dataset.counter().flat_map(one_pass)
         copies = getattr(params, "repeated_augment", None) or 1
-        if copies > 1:
-            references = references.flat_map(
-                lambda reference: tf.data.Dataset.from_tensors(reference).repeat(copies)
-            )
-        return references.prefetch(_READ_AHEAD)
+        passes = Passes(source, shard, seed, params.shuffle_buffer_size, copies)
+        return passes.read(stream.start)
 
     def _prepared(
-        self, references: tf.data.Dataset, source: Source, seed: tf.Tensor
+        self, references: tf.data.Dataset, source: Source, seed: tf.Tensor, stream: LeftOut
     ) -> tf.data.Dataset:
         """What references stand for, decoded and parsed."""
         params = self.params
@@ -195,7 +258,7 @@ class InputReader:
             # An example's own seed. It is hashed when it is used, so that neighbours may be near.
             return self._parse(example, tf.stack([seed[0], seed[1] + number]))
 
-        numbered = references.enumerate()
+        numbered = references.enumerate(start=stream.start)
         if params.enable_tf_data_service:
             # What tells a broken example from a sound one runs in this process alone.
             return numbered.map(
@@ -204,42 +267,36 @@ class InputReader:
                 deterministic=True,
             )
         bad_records = self.bad_records if params.skip_bad_records else None
-        return attempt(numbered, prepare, source, bad_records, self._failures.append)
+        return attempt(numbered, prepare, source, bad_records, self._failures.append, stream)
 
-    def _combine(self, datasets: list[tf.data.Dataset], seeds: "_Seeds") -> tf.data.Dataset:
+    def _combine(self, datasets: list[tf.data.Dataset], start: "_Start") -> tf.data.Dataset:
         if self._combine_fn is not None:
             return self._combine_fn(datasets)
-        if not self.params.is_training:
+        if start.turns is None:  # in evaluation they come one after another
             return functools.reduce(lambda all_before, each: all_before.concatenate(each), datasets)
-        weights = getattr(self.params, "weights", None)
-        given = by_name(weights) if weights is not None else {}
-        shares = [float(given.get(name, 1.0)) for name in self.sources]
-        return tf.data.Dataset.sample_from_datasets(
-            datasets,
-            [share / sum(shares) for share in shares],
-            # It takes a seed of 32 bits.
-            seed=seeds.number("mix") >> 32,
-        )
+        turns = start.turns.read(start.examples)
+        return tf.data.Dataset.choose_from_datasets(datasets, turns)
 
     # ---- batches ----------------------------------------------------------------------------
 
     def _batches(
-        self, dataset: tf.data.Dataset, input_context: Optional[Any], seeds: "_Seeds"
+        self, dataset: tf.data.Dataset, input_context: Optional[Any], start: "_Start"
     ) -> tf.data.Dataset:
         params = self.params
         if self._transform_and_batch_fn is not None:
             dataset = self._transform_and_batch_fn(dataset, input_context)
         else:
-            size = params.global_batch_size
-            if input_context is not None:
-                size = input_context.get_per_replica_batch_size(size)
             dataset = dataset.batch(
-                size, drop_remainder=params.drop_remainder, num_parallel_calls=tf.data.AUTOTUNE
+                self._batch_size(input_context),
+                drop_remainder=params.drop_remainder,
+                num_parallel_calls=tf.data.AUTOTUNE,
             )
+        if start.batches and not self._counts_examples:
+            dataset = dataset.skip(start.batches)
         if self._postprocess is None:
             return dataset
-        seed = seeds.pair("batch")
-        return dataset.enumerate().map(
+        seed = start.seeds.pair("batch")
+        return dataset.enumerate(start=start.batches).map(
             lambda number, batch: self._postprocess(batch, tf.random.fold_in(seed, number)),
             num_parallel_calls=tf.data.AUTOTUNE,
             deterministic=True,
@@ -250,9 +307,6 @@ class InputReader:
     def _options(self) -> tf.data.Options:
         params, options = self.params, tf.data.Options()
         options.deterministic = True
-        options.experimental_symbolic_checkpoint = True
-        # Naming a broken example counts as state, but none that a restart needs.
-        options.experimental_external_state_policy = tf.data.experimental.ExternalStatePolicy.IGNORE
         # Hosts have their shares already.
         options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
         if params.ram_budget is not None:
@@ -262,21 +316,19 @@ class InputReader:
         return options
 
 
-@dataclasses.dataclass(frozen=True)
-class _Seeds:
-    """Seeds for all purposes, from that of the run and the number of the host."""
+@dataclasses.dataclass
+class _Start:
+    """Where a pipeline begins."""
 
-    seed: int
-    host: int
-
-    def number(self, *purpose: str) -> int:
-        """A number below 2**63."""
-        text = repr((self.seed, self.host, *purpose))
-        return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big") >> 1
-
-    def pair(self, *purpose: str) -> tf.Tensor:
-        """Two numbers, int64 [2]; the second can be counted up without end."""
-        return tf.constant([self.number(*purpose, "1"), self.number(*purpose, "2") >> 1], tf.int64)
+    seeds: Seeds
+    batches: int = 0
+    """Batches before it."""
+    examples: int = 0
+    """Examples before it, of all sources."""
+    turns: Optional[Turns] = None
+    """Which source gives which example, where there are several."""
+    streams: dict[str, LeftOut] = dataclasses.field(default_factory=dict)
+    """What was read of each source before it, and what is left out from there on."""
 
 
 def _with_seed(fn: Optional[Callable[..., Any]]) -> Optional[Callable[[Any, tf.Tensor], Any]]:

@@ -198,7 +198,7 @@ def test_options_are_handed_on(number_files):
     )
     assert options.autotune.ram_budget == 123_456_789
     assert options.autotune.autotune_algorithm == tf.data.experimental.AutotuneAlgorithm.STAGE_BASED
-    assert options.deterministic and options.experimental_symbolic_checkpoint
+    assert options.deterministic
     with pytest.raises(DataError, match=r"expected one of .*hill_climb"):
         reader(number_files, autotune_algorithm="fast").read()
 

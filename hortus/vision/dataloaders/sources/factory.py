@@ -16,6 +16,7 @@ from hortus.vision.dataloaders.sources.record_files import (
     FilePart,
     RecordFiles,
     check_format,
+    count_plain_records,
     without_damage,
 )
 
@@ -64,6 +65,7 @@ def _record_files(
     bad_records: BadRecords,
 ) -> RecordFiles:
     files = paths.match_files(input_path)
+    count_fn = None
     if dataset_fn is None:
         file_type = getattr(params, "file_type", "tfrecord")
         if file_type not in COMPRESSIONS:
@@ -80,7 +82,16 @@ def _record_files(
         def dataset_fn(path: tf.Tensor) -> tf.data.Dataset:
             return tf.data.TFRecordDataset(path, compression)
 
+        count_fn = None if compression else count_plain_records
+
     parts = [FilePart(path) for path in files]
     if params.skip_bad_records:
         parts = without_damage(parts, dataset_fn, bad_records.add)
-    return RecordFiles(parts, decoder_fn, dataset_fn, params.cycle_length, params.block_length)
+    return RecordFiles(
+        parts,
+        decoder_fn,
+        dataset_fn,
+        params.cycle_length,
+        params.block_length,
+        count_fn=count_fn,
+    )

@@ -13,8 +13,8 @@ from hortus.vision.dataloaders.sources.table import Table
 class InMemory(Source):
     """The examples of another source, read once and kept as they are, images still encoded.
 
-    It reads when it is made. `Dataset.cache` would read in the first pass, but cannot save its
-    position without saving all of the data.
+    It reads when it is made. `Dataset.cache` would read in the first pass, and then give all of its
+    data in order: what is kept here can be jumped about in.
 
     Args:
       source: what to read.
@@ -46,6 +46,13 @@ class InMemory(Source):
     @tf.autograph.experimental.do_not_convert
     def one_pass(self, shard: Shard, shuffle: Shuffle | None) -> tf.data.Dataset:
         return self._rows.one_pass(shard, shuffle)
+
+    @tf.autograph.experimental.do_not_convert
+    def rest_of_pass(self, shard: Shard, shuffle: Shuffle | None, first: int) -> tf.data.Dataset:
+        return self._rows.rest_of_pass(shard, shuffle, first)
+
+    def count(self, shard: Shard) -> int:
+        return self._rows.count(shard)
 
     def load(self, reference: dict[str, tf.Tensor]) -> Any:
         kept = self._at(reference["row"])

@@ -1,7 +1,9 @@
 """Files of records: TFRecord, plain or compressed."""
 
+import concurrent.futures
 import dataclasses
 import logging
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,6 +15,8 @@ from hortus.vision.dataloaders.sources.base import (
     Shard,
     Shuffle,
     Source,
+    blocks_before,
+    count_elements,
     random_order,
     shuffle_in_blocks,
 )
@@ -21,6 +25,7 @@ COMPRESSIONS = {"tfrecord": "", "tfrecord_compressed": "GZIP"}
 _GZIP = b"\x1f\x8b"
 _PREFETCHED = 16
 """Records read ahead per file, where files are far away."""
+_COUNTED_AT_ONCE = 16
 _RECORDS_PER_FILE = 2**40
 """More than a file has: a record's place is the file's number times this, plus its own number."""
 
@@ -46,6 +51,7 @@ class RecordFiles(Source):
       cycle_length: files read in turn, when shuffling.
       block_length: records taken from a file before the next one's turn.
       info: what is known of the data; None looks beside the files.
+      count_fn: a path -> the number of its records; None reads them.
     """
 
     def __init__(
@@ -56,6 +62,7 @@ class RecordFiles(Source):
         cycle_length: int | None = None,
         block_length: int = 1,
         info: DatasetInfo | None = None,
+        count_fn: Callable[[str], int] | None = None,
     ):
         self.parts = list(parts)
         self._decoder_fn = decoder_fn
@@ -63,6 +70,8 @@ class RecordFiles(Source):
         self._cycle_length = cycle_length or 10
         self._block_length = block_length
         self._info = info
+        self._count_fn = count_fn or (lambda path: count_elements(dataset_fn(tf.constant(path))))
+        self._counts: list[int] | None = None
 
     @property
     def info(self) -> DatasetInfo:
@@ -72,13 +81,14 @@ class RecordFiles(Source):
 
     @tf.autograph.experimental.do_not_convert
     def one_pass(self, shard: Shard, shuffle: Shuffle | None) -> tf.data.Dataset:
+        return self.rest_of_pass(shard, shuffle, 0)
+
+    @tf.autograph.experimental.do_not_convert
+    def rest_of_pass(self, shard: Shard, shuffle: Shuffle | None, first: int) -> tf.data.Dataset:
         if all(part.take == 0 for part in self.parts):
             name = self.parts[0].path if self.parts else "no file"
             raise DataError(f"{name}: there are no records")
-        by_file = len(self.parts) >= shard.count
-        numbers = range(len(self.parts))
-        if by_file:
-            numbers = numbers[shard.index :: shard.count]
+        numbers, share = self._share(shard)
         parts = [self.parts[number] for number in numbers]
         table = {
             "path": tf.constant([part.path for part in parts]),
@@ -91,14 +101,44 @@ class RecordFiles(Source):
             order = random_order(len(parts), tf.random.fold_in(shuffle.seed, tf.int64.max))
             table = {name: tf.gather(values, order) for name, values in table.items()}
             cycle_length = min(self._cycle_length, len(parts))
-        # Hosts have their files in different orders: within a file they agree on its records.
-        share = Shard() if by_file else shard
         records = tf.data.Dataset.from_tensor_slices(table).interleave(
             lambda part: self._records(part, share),
             cycle_length=cycle_length,
             block_length=self._block_length,
         )
-        return records if shuffle is None else shuffle_in_blocks(records, shuffle)
+        if shuffle is None:
+            return records.skip(first) if first else records
+        if before := blocks_before(shuffle, first):
+            records = records.skip(before)
+        return shuffle_in_blocks(records, shuffle, first)
+
+    def count(self, shard: Shard) -> int:
+        numbers, share = self._share(shard)
+        if self._counts is None:
+            self._counts = self._count_records()
+        return sum(len(range(share.index, self._counts[number], share.count)) for number in numbers)
+
+    def _count_records(self) -> list[int]:
+        """The number of records of each file."""
+        logging.getLogger(__name__).info(
+            "counting the records of %d files, to find the place to go on from", len(self.parts)
+        )
+        # Most of the time the disk is waited for.
+        with concurrent.futures.ThreadPoolExecutor(_COUNTED_AT_ONCE) as threads:
+            counts = list(threads.map(lambda part: self._count_fn(part.path), self.parts))
+        found = []
+        for part, count in zip(self.parts, counts, strict=True):
+            left = max(count - part.skip, 0)
+            found.append(left if part.take < 0 else min(part.take, left))
+        return found
+
+    def _share(self, shard: Shard) -> tuple[range, Shard]:
+        """The numbers of a host's files, and its share of the records of each of them."""
+        numbers = range(len(self.parts))
+        if len(numbers) >= shard.count:
+            return numbers[shard.index :: shard.count], Shard()
+        # Hosts have their files in different orders: within a file they agree on its records.
+        return numbers, shard
 
     def _records(self, part: dict[str, tf.Tensor], share: Shard) -> tf.data.Dataset:
         records = self._dataset_fn(part["path"])
@@ -154,6 +194,20 @@ def check_format(path: str, compression: str) -> None:
     if size < 16 or int.from_bytes(begin, "little") > size - 16:
         what = "is compressed with GZIP: set file_type to tfrecord_compressed"
         raise DataError(f"{path} {what if is_gzip else 'is not a TFRecord file, or is cut off'}")
+
+
+def count_plain_records(path: str) -> int:
+    """The number of records of an uncompressed TFRecord file, found by their lengths."""
+    if "://" in path:
+        return count_elements(tf.data.TFRecordDataset(path))
+    count, place = 0, 0
+    with open(path, "rb", buffering=0) as file:
+        size = os.fstat(file.fileno()).st_size
+        while place < size:
+            # A record is its length (8 bytes), a checksum (4), the data and another checksum (4).
+            length = int.from_bytes(os.pread(file.fileno(), 8, place), "little")
+            place, count = place + length + 16, count + 1
+    return count
 
 
 def count_readable(

@@ -61,6 +61,10 @@ class Table(Source):
 
     @tf.autograph.experimental.do_not_convert
     def one_pass(self, shard: Shard, shuffle: Shuffle | None) -> tf.data.Dataset:
+        return self.rest_of_pass(shard, shuffle, 0)
+
+    @tf.autograph.experimental.do_not_convert
+    def rest_of_pass(self, shard: Shard, shuffle: Shuffle | None, first: int) -> tf.data.Dataset:
         if self._count <= shard.index:
             raise DataError(
                 f"{self._count} examples are too few for host {shard.index} of {shard.count}"
@@ -68,7 +72,10 @@ class Table(Source):
         rows = tf.range(shard.index, self._count, shard.count, tf.int64)
         if shuffle is not None:
             rows = tf.gather(rows, random_order(tf.size(rows), shuffle.seed))
-        return tf.data.Dataset.from_tensor_slices({"row": rows})
+        return tf.data.Dataset.from_tensor_slices({"row": rows[first:]})
+
+    def count(self, shard: Shard) -> int:
+        return len(range(shard.index, self._count, shard.count))
 
     def load(self, reference: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         row = reference["row"]

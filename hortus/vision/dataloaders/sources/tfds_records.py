@@ -12,7 +12,11 @@ import tensorflow as tf
 from hortus.core import config_definitions as cfg
 from hortus.vision.dataloaders.dataset_info import DatasetInfo
 from hortus.vision.dataloaders.errors import DataError
-from hortus.vision.dataloaders.sources.record_files import FilePart, RecordFiles
+from hortus.vision.dataloaders.sources.record_files import (
+    FilePart,
+    RecordFiles,
+    count_plain_records,
+)
 
 
 def build(
@@ -61,6 +65,7 @@ def build(
         cycle_length=params.cycle_length,
         block_length=params.block_length,
         info=dataclasses.replace(describe_features(info), num_examples=int(split.num_examples)),
+        count_fn=count_plain_records,
     )
 
 
