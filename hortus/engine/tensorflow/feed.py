@@ -5,7 +5,7 @@ import json
 import os
 import warnings
 from collections.abc import Iterator, Mapping
-from typing import Any, Optional
+from typing import Any
 
 import tensorflow as tf
 
@@ -47,8 +47,8 @@ class DatasetFeed(Feed):
         self.taken = 0
         """Batches that were taken, by whom ever."""
         self._is_saved_by_tf = is_saved_by_tf
-        self._iterator: Optional[Any] = None
-        self._goal: Optional[Mapping[str, Any]] = None
+        self._iterator: Any | None = None
+        self._goal: Mapping[str, Any] | None = None
 
     @property
     def iterator(self) -> Any:
@@ -107,8 +107,8 @@ class DatasetFeed(Feed):
             warnings.warn(
                 "the checkpoint was written by an earlier version, whose position in the data "
                 f"cannot be relied on: the data go on after {self.taken} batches of the run. That "
-                "is exact, unless the run was interrupted before, mixes data sets or leaves records "
-                "out",
+                "is exact, unless the run was interrupted before, mixes data sets or leaves out "
+                "records",
                 stacklevel=2,
             )
 

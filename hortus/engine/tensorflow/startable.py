@@ -1,7 +1,7 @@
 """StartableDataset: batches that can be read from any place on, without reading those before it."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Optional
+from typing import Any
 
 import tensorflow as tf
 
@@ -36,7 +36,7 @@ class StartableDataset(tf.data.Dataset):
         self,
         dataset: tf.data.Dataset,
         restart: Callable[[Position], tf.data.Dataset],
-        locate: Optional[Callable[[int], dict[str, Any]]] = None,
+        locate: Callable[[int], dict[str, Any]] | None = None,
     ):
         self._dataset, self._restart, self._locate = dataset, restart, locate
         super().__init__(dataset._variant_tensor)

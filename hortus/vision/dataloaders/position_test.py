@@ -270,6 +270,24 @@ def values(batch):
     return [np.asarray(part).tolist() for part in batch]
 
 
+def check_restores(make, folder, before=13, after=30):
+    """Batches after two restarts are those of a run that went on, bit for bit."""
+    whole = DatasetFeed(make())
+    for _ in range(before):
+        next(whole)
+    whole.save_files(folder)
+    expected = [next(whole) for _ in range(after)]
+    first = DatasetFeed(make())
+    first.load_files(folder)
+    found = [next(first)]
+    first.save_files(folder)
+    second = DatasetFeed(make())
+    second.load_files(folder)
+    found += [next(second) for _ in range(after - 1)]
+    for want, have in zip(expected, found, strict=True):
+        tf.nest.map_structure(np.testing.assert_array_equal, have, want)
+
+
 def read_all(dataset):
     """The first batches, and the position before each of them and after the last."""
     feed = DatasetFeed(dataset)
