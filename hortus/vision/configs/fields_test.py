@@ -40,6 +40,7 @@ EXTRA_FIELDS = {
     "image_dir": "COCO and VOC files are read directly, and their images may be elsewhere",
     "skip_difficult_during_training": "Pascal VOC marks some objects as difficult",
     "aug_rand_vflip": "all detectors can mirror images top to bottom",
+    "copy_paste": "objects of other images can be pasted by their masks",
     "max_mask_bytes": "exact masks of validation images are kept run-length encoded",
     "use_approx_instance_metrics": "all detectors can measure on the device",
     "mask_path": "folders of images and masks are read directly",

@@ -20,6 +20,7 @@ from hortus.vision.configs.numbers import Level
 
 __all__ = [
     "Anchor",
+    "CopyPaste",
     "DataConfig",
     "DetectionGenerator",
     "DetectionHead",
@@ -37,6 +38,25 @@ __all__ = [
 ]
 
 _MATCHED_ELSEWHERE = "rpn_match_threshold and model.roi_sampler say what matches"
+
+
+@dataclasses.dataclass
+class CopyPaste(hyperparams.Config):
+    """Objects of another training image, pasted by their masks (Ghiasi et al. 2021)."""
+
+    probability: Fraction = 0.5
+    """Share of the training images that objects are pasted into, 0 to 1."""
+    object_probability: Fraction = 0.5
+    """Chance, 0 to 1, of each object of the other image to be pasted."""
+    scale_min: PositiveFloat = 0.5
+    """Smallest random scale of the other image, relative to the model's input size."""
+    scale_max: PositiveFloat = 1.5
+    """Largest random scale of the other image, relative to the model's input size."""
+    min_visible: Fraction = 0.2
+    """Objects that show less than this share of themselves after that, 0 to 1, are dropped."""
+
+    def check(self) -> Iterator[str]:
+        yield from checks.ordered(self, "scale_min", "scale_max")
 
 
 @dataclasses.dataclass
@@ -59,6 +79,9 @@ class Parser(detection.Parser):
     max_mask_bytes: PositiveInt = 65536
     """Most bytes that the exact masks of one validation image may take, run-length encoded, where
     the data is records or TensorFlow Datasets. Files of annotations are looked through instead."""
+    copy_paste: CopyPaste | None = None
+    """Paste objects of another training image, which needs masks, and files of annotations rather
+    than records; null for none."""
 
     def check(self) -> Iterator[str]:
         yield from super().check()

@@ -1,13 +1,18 @@
 """Decoded images with boxes and masks -> the images and labels of a batch."""
 
+import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
 
 from hortus.vision.configs import maskrcnn as configs
 from hortus.vision.dataloaders import preprocess
-from hortus.vision.dataloaders.detection import mask_codes, parser
+from hortus.vision.dataloaders.detection import copy_paste, mask_codes, parser
+from hortus.vision.dataloaders.detection.mask_samples import sample_boxes
 from hortus.vision.dataloaders.detection.view import View
+from hortus.vision.dataloaders.errors import DataError
+from hortus.vision.dataloaders.randomness import Rng
 
 
 class MaskParser(parser.Parser):
@@ -32,13 +37,27 @@ class MaskParser(parser.Parser):
 
     Args:
       max_mask_bytes: l; more than that in an image is an error. 0 takes `parser.max_mask_bytes`.
+      draw_other: a seed -> an example of the same data, which `parser.copy_paste` takes objects
+        from; None where the data cannot be picked from.
       **arguments: of `parser.Parser`; `params.parser` says the side of masks.
     """
 
     params: configs.DataConfig
 
-    def __init__(self, *, max_mask_bytes: int = 0, **arguments: Any):
+    def __init__(
+        self,
+        *,
+        max_mask_bytes: int = 0,
+        draw_other: Callable[[tf.Tensor], dict[str, Any]] | None = None,
+        **arguments: Any,
+    ):
         super().__init__(**arguments)
+        if self.params.is_training and self.params.parser.copy_paste and draw_other is None:
+            raise DataError(
+                "parser.copy_paste needs files of annotations (file_type coco, voc or "
+                "instance_masks): records cannot be picked one by one"
+            )
+        self._draw_other = draw_other
         self.max_mask_bytes = max_mask_bytes or self.params.parser.max_mask_bytes
 
     def _objects(self, example: dict[str, Any], size: tf.Tensor) -> dict[str, Any]:
@@ -65,15 +84,64 @@ class MaskParser(parser.Parser):
         visible = super()._visible(objects, info)
         return parser.gather_objects(visible, rows[: tf.shape(visible["boxes"])[0]])
 
-    def _labels(
-        self, objects: dict[str, Any], info: tf.Tensor, source_id: tf.Tensor, view: View
+    @tf.autograph.experimental.do_not_convert
+    def _parse_train_data(
+        self, decoded_tensors: dict[str, Any], seed: tf.Tensor
+    ) -> tuple[tf.Tensor, dict[str, Any]]:
+        settings = self.params.parser
+        if settings.copy_paste is None:
+            return super()._parse_train_data(decoded_tensors, seed)
+        rng, source_id = Rng(seed), decoded_tensors["source_id"]
+        shown = self._show(decoded_tensors, rng, settings.aug_scale_min, settings.aug_scale_max)
+        objects = self._with_masks(shown)
+        image, objects = tf.cond(
+            rng.chance(settings.copy_paste.probability),
+            lambda: self._paste(shown.image, objects, rng),
+            lambda: (shown.image, objects),
+        )
+        return image, self._padded(objects, shown.info, source_id)
+
+    def _paste(
+        self, image: tf.Tensor, objects: dict[str, Any], rng: Rng
+    ) -> tuple[tf.Tensor, dict[str, Any]]:
+        """The image with objects of another one on top of its own."""
+        settings = self.params.parser.copy_paste
+        if self._draw_other is None or settings is None:
+            raise RuntimeError("there is nothing to paste from")
+        other = self._show(
+            self._draw_other(rng.seed()), Rng(rng.seed()), settings.scale_min, settings.scale_max
+        )
+        count = tf.shape(other.objects["boxes"])[0]
+        is_chosen = rng.uniform(shape=[count]) < settings.object_probability
+        chosen = tf.where(is_chosen & ~other.objects["is_crowd"])[:, 0]
+        # All that is pasted has to have a row in the labels.
+        room = self.params.parser.max_num_instances - tf.shape(objects["boxes"])[0]
+        other = dataclasses.replace(
+            other, objects=parser.gather_objects(other.objects, chosen[:room])
+        )
+        on_top = self._with_masks(other)
+        cover = copy_paste.cover(other.objects["masks"], on_top["boxes"], other, image.shape)
+        below = copy_paste.hide(objects, cover, settings.min_visible)
+        merged = tf.nest.map_structure(
+            lambda first, second: tf.concat([first, second], axis=0), below, on_top
+        )
+        return tf.where(cover[..., None], other.image, image), merged
+
+    def _with_masks(self, shown: parser.Shown) -> dict[str, Any]:
+        """The objects of an image with samples of their masks in place of codes."""
+        side, objects = self.params.parser.mask_crop_size, shown.objects
+        masks = sample_boxes(objects["masks"], objects["boxes"], shown.view, shown.info, side)
+        return {**objects, "masks": masks}
+
+    def _labels(self, shown: parser.Shown, source_id: tf.Tensor) -> dict[str, Any]:
+        return self._padded(self._with_masks(shown), shown.info, source_id)
+
+    def _padded(
+        self, objects: dict[str, Any], info: tf.Tensor, source_id: tf.Tensor
     ) -> dict[str, Any]:
-        objects = self._visible(objects, info)
-        labels = self._padded(objects, info, source_id)
-        side = self.params.parser.mask_crop_size
-        masks = sample_boxes(objects["masks"], objects["boxes"], view, info, side)
         size = self.params.parser.max_num_instances
-        return {**labels, "masks": preprocess.clip_or_pad_to_fixed_size(masks, size)}
+        labels = super()._padded(objects, info, source_id)
+        return {**labels, "masks": preprocess.clip_or_pad_to_fixed_size(objects["masks"], size)}
 
     def _groundtruths(
         self, objects: dict[str, Any], size: tf.Tensor, source_id: tf.Tensor
@@ -93,38 +161,3 @@ class MaskParser(parser.Parser):
             lengths, self.max_groundtruths
         )
         return groundtruths
-
-
-def sample_boxes(
-    codes: tf.Tensor, boxes: tf.Tensor, view: View, info: tf.Tensor, side: int
-) -> tf.Tensor:
-    """What masks cover of boxes.
-
-    Args:
-      codes: string [n], see `mask_codes`.
-      boxes: [n, 4] in pixels of the resized view.
-      view: of the stored image.
-      info: what resizing did to the view.
-      side: samples along each side of a box.
-
-    Returns:
-      uint8 [n, side, side].
-    """
-    cells = (tf.range(side, dtype=tf.float32) + 0.5) / side
-    is_mirrored = view.extent < 0
-
-    def places(axis: int) -> tf.Tensor:
-        """Pixels of the stored image, int32 [n, side], rising."""
-        begin, end = boxes[:, axis, None], boxes[:, axis + 2, None]
-        found = tf.floor(view.places(begin + cells * (end - begin), info, axis))
-        found = tf.cast(tf.clip_by_value(found, 0.0, view.size[axis] - 1.0), tf.int32)
-        return tf.where(is_mirrored[axis], found[:, ::-1], found)
-
-    masks = mask_codes.sample(codes, tf.cast(view.size, tf.int32), places(0), places(1))
-
-    def turned(masks: tf.Tensor, axis: int) -> tf.Tensor:
-        return tf.cond(
-            is_mirrored[axis], lambda: tf.reverse(masks, [axis + 1]), lambda: tf.identity(masks)
-        )
-
-    return turned(turned(masks, 0), 1)

@@ -1,5 +1,6 @@
 """Decoded images with boxes -> the images and labels of a batch."""
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any, Optional
 
@@ -9,6 +10,20 @@ from hortus.vision.configs import detection as configs
 from hortus.vision.dataloaders import augment, parser, preprocess
 from hortus.vision.dataloaders.detection.view import View
 from hortus.vision.dataloaders.randomness import Rng
+
+
+@dataclasses.dataclass(frozen=True)
+class Shown:
+    """A resized image, and what it shows."""
+
+    image: tf.Tensor
+    """Normalised, [height, width, channels]."""
+    objects: dict[str, Any]
+    """Columns of the objects in it, boxes in its pixels."""
+    view: View
+    """What it showed of the stored image before it was resized."""
+    info: tf.Tensor
+    """What resizing did, see `preprocess.resize`."""
 
 
 class Parser(parser.Parser):
@@ -60,14 +75,21 @@ class Parser(parser.Parser):
     def _parse_train_data(
         self, decoded_tensors: dict[str, Any], seed: tf.Tensor
     ) -> tuple[tf.Tensor, dict[str, Any]]:
-        settings, rng = self.params.parser, Rng(seed)
+        settings = self.params.parser
+        shown = self._show(
+            decoded_tensors, Rng(seed), settings.aug_scale_min, settings.aug_scale_max
+        )
+        return shown.image, self._labels(shown, decoded_tensors["source_id"])
+
+    def _show(
+        self, decoded_tensors: dict[str, Any], rng: Rng, scale_min: float, scale_max: float
+    ) -> Shown:
+        """The augmented image at a random scale, and what it shows of the objects to learn."""
         image = self._decode(decoded_tensors)
         objects = self._learnt(self._objects(decoded_tensors, tf.shape(image)[:2]))
         image, objects, view = self._augment(image, objects, rng)
-        image, info = self._resize(
-            image, settings.aug_scale_min, settings.aug_scale_max, rng.seed()
-        )
-        return image, self._labels(objects, info, decoded_tensors["source_id"], view)
+        image, info = self._resize(image, scale_min, scale_max, rng.seed())
+        return Shown(image, self._visible(objects, info), view, info)
 
     def _augment(
         self, image: tf.Tensor, objects: dict[str, Any], rng: Rng
@@ -108,7 +130,8 @@ class Parser(parser.Parser):
         size = tf.shape(image)[:2]
         objects = self._objects(decoded_tensors, size)
         image, info = self._resize(image)
-        labels = self._labels(self._learnt(objects), info, source_id, View.whole(size))
+        visible = self._visible(self._learnt(objects), info)
+        labels = self._labels(Shown(image, visible, View.whole(size), info), source_id)
         labels["groundtruths"] = self._groundtruths(objects, size, source_id)
         return image, labels
 
@@ -216,12 +239,9 @@ class Parser(parser.Parser):
         inside = {**objects, "boxes": tf.clip_by_value(objects["boxes"], 0.0, 1.0)}
         return gather_objects(inside, tf.where(keep)[:, 0])
 
-    def _labels(
-        self, objects: dict[str, Any], info: tf.Tensor, source_id: tf.Tensor, view: View
-    ) -> dict[str, Any]:
-        """The labels of the resized image; `view` is what it showed before it was resized."""
-        del view  # boxes have followed it already
-        return self._padded(self._visible(objects, info), info, source_id)
+    def _labels(self, shown: Shown, source_id: tf.Tensor) -> dict[str, Any]:
+        """What the model learns of an image."""
+        return self._padded(shown.objects, shown.info, source_id)
 
     def _visible(self, objects: dict[str, Any], info: tf.Tensor) -> dict[str, Any]:
         """The objects that the resized image shows, boxes in its pixels."""

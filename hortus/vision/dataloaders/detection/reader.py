@@ -1,7 +1,9 @@
 """Input of detection, with masks or without: files of annotations, records, TensorFlow Datasets."""
 
 import dataclasses
-from collections.abc import Sequence
+import functools
+import itertools
+from collections.abc import Callable, Sequence
 from typing import Any, Optional
 
 import tensorflow as tf
@@ -17,8 +19,10 @@ from hortus.vision.dataloaders.detection.mask_parser import MaskParser
 from hortus.vision.dataloaders.detection.parser import Parser
 from hortus.vision.dataloaders.errors import DataError
 from hortus.vision.dataloaders.input_reader import InputReader
+from hortus.vision.dataloaders.randomness import Rng
 from hortus.vision.dataloaders.sources.factory import by_name
 from hortus.vision.dataloaders.sources.record_files import COMPRESSIONS
+from hortus.vision.dataloaders.sources.table import Table
 
 READERS = {
     "coco": coco_files.read_coco,
@@ -63,7 +67,7 @@ def build_reader(
     sources = {name: data.as_source(classes[name]) for name, data in sets.items()}
     most = max(int(data.counts.max()) for data in sets.values())
     most_bytes = max(int(data.mask_bytes.max()) for data in sets.values())
-    parse_fn = _parse_fn(params, model, most, most_bytes)
+    parse_fn = _parse_fn(params, model, most, most_bytes, _draw_from(list(sources.values())))
     return InputReader(params, parser_fn=parse_fn, sources=sources)
 
 
@@ -125,8 +129,9 @@ def _parse_fn(
     model: configs.DetectionModel,
     most_objects: int = 0,
     most_mask_bytes: int = 0,
+    draw_other: Callable[[tf.Tensor], dict[str, Any]] | None = None,
 ) -> Any:
-    parser = build_parser(params, model, most_objects, most_mask_bytes)
+    parser = build_parser(params, model, most_objects, most_mask_bytes, draw_other)
     return parser.parse_fn(bool(params.is_training))
 
 
@@ -135,6 +140,7 @@ def build_parser(
     model: configs.DetectionModel,
     most_objects: int = 0,
     most_mask_bytes: int = 0,
+    draw_other: Callable[[tf.Tensor], dict[str, Any]] | None = None,
 ) -> Parser:
     """The parser of a model's data.
 
@@ -143,6 +149,7 @@ def build_parser(
       model: input size, number of classes and coarsest level, and whether it learns masks.
       most_objects: of an image, where it is known.
       most_mask_bytes: of an image, where it is known.
+      draw_other: a seed -> another example, where examples can be picked.
     """
     arguments: dict[str, Any] = {
         "output_size": model.input_size[:2],
@@ -152,8 +159,27 @@ def build_parser(
         "max_groundtruths": most_objects,
     }
     if model.learns_masks:
-        return MaskParser(max_mask_bytes=most_mask_bytes, **arguments)
+        return MaskParser(max_mask_bytes=most_mask_bytes, draw_other=draw_other, **arguments)
     return Parser(**arguments)
+
+
+def _draw_from(tables: Sequence[Table]) -> Callable[[tf.Tensor], dict[str, Any]]:
+    """A function from a seed to one of all examples, each equally likely.
+
+    It depends on the seed alone, so that a run that is resumed sees the same.
+    """
+    ends = list(itertools.accumulate(len(table) for table in tables))
+
+    def draw(seed: tf.Tensor) -> dict[str, Any]:
+        number = Rng(seed).integer(0, ends[-1])
+        loads = [
+            functools.partial(table.load, {"row": number - (end - len(table))})
+            for table, end in zip(tables, ends, strict=True)
+        ]
+        place = tf.searchsorted(tf.constant(ends), number[None], "right")[0]
+        return loads[0]() if len(loads) == 1 else tf.switch_case(place, loads)
+
+    return draw
 
 
 def _record_reader(params: configs.DataConfig, model: configs.DetectionModel) -> InputReader:
