@@ -1,18 +1,23 @@
 """The launch script; README.md shows how to call it."""
 
+import starter.config  # noqa: F401  registers the experiment
 from absl import app, flags
 
-from hortus import engine
 from hortus.core import flags as hortus_flags
+from hortus.core import launch, train_utils
 from hortus.vision import train
+
+FLAGS = flags.FLAGS
 
 
 def main(argv: list[str]) -> None:
     """Registers what is ours, and runs what the flags ask for."""
-    engine.select()  # before anything loads Keras
-    import starter.task  # noqa: F401  registers the experiment, the backbone and the task
+    del argv
+    params = train_utils.parse_configuration(FLAGS)
+    strategy = launch.prepare(params)  # the engine is settled before anything loads Keras
+    import starter.task  # noqa: F401  registers the backbone and the task
 
-    train.main(argv)
+    train.run(params, FLAGS.mode, FLAGS.model_dir, strategy=strategy)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ _MISTAKES = (
     ("hortus.core.registry", "RegistryError"),
     ("hortus.core.actions.recovery", "DivergedError"),
     ("hortus.core.checkpoints.errors", "CheckpointError"),
+    ("hortus.core.run_lock", "RunLockedError"),
     ("hortus.engine.environment", "EngineError"),
     ("hortus.vision.dataloaders.errors", "DataError"),
 )

@@ -21,6 +21,7 @@ from hortus.cli.options import (
     ParamsOverride,
     SameTask,
 )
+from hortus.core import modes
 
 app = typer.Typer(
     name="hortus",
@@ -53,23 +54,6 @@ class Format(str, enum.Enum):
     yaml = "yaml"
     json = "json"
     tree = "tree"
-
-
-class TrainMode(str, enum.Enum):
-    """What `hortus train` can do."""
-
-    train = "train"
-    train_and_eval = "train_and_eval"
-    train_and_validate = "train_and_validate"
-    train_and_post_eval = "train_and_post_eval"
-    continuous_train_and_eval = "continuous_train_and_eval"
-
-
-class EvalMode(str, enum.Enum):
-    """What `hortus eval` can do."""
-
-    eval = "eval"
-    continuous_eval = "continuous_eval"
 
 
 def _print_version(wanted: bool) -> None:
@@ -182,8 +166,9 @@ def train(
     model_dir: ModelDir,
     assignments: Assignments = None,
     mode: Annotated[
-        TrainMode, typer.Option("--mode", help="What to do beside training.")
-    ] = TrainMode.train_and_eval,
+        modes.TrainMode,
+        typer.Option("--mode", help=f"What to do: {modes.describe(modes.TrainMode)}"),
+    ] = modes.TrainMode.train_and_eval,
     config_file: ConfigFiles = None,
     params_override: ParamsOverride = None,
     enable_async_checkpointing: Annotated[
@@ -235,8 +220,9 @@ def evaluate(
         ),
     ] = None,
     mode: Annotated[
-        EvalMode, typer.Option("--mode", help="Once, or each new checkpoint of a running training.")
-    ] = EvalMode.eval,
+        modes.EvalMode,
+        typer.Option("--mode", help=f"What to do: {modes.describe(modes.EvalMode)}"),
+    ] = modes.EvalMode.eval,
     config_file: ConfigFiles = None,
     params_override: ParamsOverride = None,
 ) -> None:

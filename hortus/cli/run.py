@@ -6,7 +6,7 @@ from typing import Optional
 
 from hortus.cli.errors import CommandError
 from hortus.core import config_definitions as cfg
-from hortus.core import exp_parser
+from hortus.core import exp_parser, modes
 
 
 def run(
@@ -23,7 +23,7 @@ def run(
     """
     from hortus.core.run_folder import RunFolder
 
-    if mode in ("eval", "continuous_eval") and not os.path.isdir(model_dir):
+    if mode in modes.EVAL_MODES and not os.path.isdir(model_dir):
         raise CommandError(f"--model_dir {model_dir}: there is no such folder to evaluate")
     if experiment is None:
         params = _config_of_run(model_dir, config_files, overrides)

@@ -50,6 +50,13 @@ class Task(abc.ABC):
     def name(self) -> str:
         return self._name
 
+    def learnt_classes(self) -> Sequence[str]:
+        """Names of the model's classes, which a training keeps in the folder of the run.
+
+        In the order of their numbers; empty where the data that was read does not tell them.
+        """
+        return ()
+
     # ---- what a task is made of -------------------------------------------------------------
 
     @abc.abstractmethod

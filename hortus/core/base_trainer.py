@@ -1,6 +1,7 @@
 """Trainer: the inner loop. Draws batches, runs the task's steps, gathers their metrics."""
 
 import contextlib
+import functools
 import itertools
 from collections.abc import Iterator
 from typing import Any, Optional
@@ -9,15 +10,16 @@ import keras
 from keras import ops
 
 from hortus import engine as engines
-from hortus.core import base_task, checkpoints, divergence
+from hortus.core import base_task, checkpoints, compat, divergence
 from hortus.core import config_definitions as cfg
-from hortus.core.metrics import LossMean, flat, plain, reset, result, to_float, with_old_names
+from hortus.core.metrics import LossMean, flat, plain, reset, result, to_float
+from hortus.core.runner import EvalRunner, TrainRunner
 from hortus.engine import base as engine_base
-from hortus.engine import keras_private, kernels
+from hortus.engine import kernels
 from hortus.engine.variables import find_variables, seed_states
 
 
-class Trainer:
+class Trainer(TrainRunner, EvalRunner):
     """Trains and evaluates one model. Every method can be replaced in a subclass.
 
     Made inside the scope of a strategy:
@@ -71,10 +73,13 @@ class Trainer:
             name="finite_steps",
         )  # of all replicas, since `_counted_from`: those with a finite mean loss in their loop
         self._counted_from = 0
-        self._train_loss = self._own_metric("training_loss")
-        self._validation_loss = self._own_metric("validation_loss")
+        self._train_loss = LossMean(name="training_loss")
+        self._validation_loss = LossMean(name="validation_loss")
         self._train_metrics = self._build_metrics(training=True) if train else []
         self._validation_metrics = self._build_metrics(training=False) if evaluate else []
+        losses = [self._train_loss, self._validation_loss]
+        metrics = flat(self._train_metrics, self._validation_metrics, losses)
+        compat.with_old_names(metrics, self, task)
         self._train_feed: Optional[engine_base.Feed] = None
         self._checkpoint: Optional[checkpoints.Checkpoint] = None
         self._compiled: dict[str, Any] = {}
@@ -87,14 +92,12 @@ class Trainer:
         if train:
             self._diverge_seeds()
 
-    def _own_metric(self, name: str) -> keras.metrics.Metric:
-        return with_old_names(LossMean(name=name))
-
     def _build_metrics(self, training: bool) -> Any:
         with self.engine.metric_scope():
-            metrics = self.task.build_metrics(training=training) or []
+            build = functools.partial(self.task.build_metrics, training=training)
+            metrics = compat.build_metrics(build) or []
         for metric in flat(metrics):
-            self.engine.check_metric(with_old_names(metric))
+            self.engine.check_metric(metric)
         return metrics
 
     # ---- what a controller, a task or a user reads ------------------------------------------
@@ -214,6 +217,8 @@ class Trainer:
 
     # ---- training ---------------------------------------------------------------------------
 
+    splits_loops = True
+
     def train(self, num_steps: int) -> dict[str, Any]:
         """Trains `num_steps` steps and returns the logs of `train_loop_end`."""
         return self.train_part(num_steps, first=True, last=True)
@@ -226,13 +231,13 @@ class Trainer:
             if "train" not in self._compiled:
                 eagerly = not self.config.trainer.train_tf_function
                 self._compiled["train"] = self.engine.train_loop(
-                    self.train_step, self._state(), eagerly
+                    self._train_step, self._state(), eagerly
                 )
             self._compiled["train"](self.train_feed, num_steps)
             self.timing.examples += num_steps * self.config.task.train_data.global_batch_size
         if not last:
             return {}
-        with keras_private.callable_learning_rate(self.optimizer):
+        with compat.learning_rate_for(self, self.optimizer):
             return plain(self.train_loop_end() or {})
 
     def train_loop_begin(self) -> None:
@@ -240,6 +245,16 @@ class Trainer:
         self.join()
         for metric in flat(self.train_metrics, self.train_loss):
             reset(metric)
+
+    def _train_step(self, iterator: Iterator) -> Any:
+        """`train_step`, and the bookkeeping that a subclass which replaces it must not lose."""
+        logs = self.train_step(iterator)
+        self.strategy.run(self._count_finite)
+        return logs
+
+    def _count_finite(self) -> None:
+        # The sum is not finite from the first loss on that is not.
+        kernels.add_number(self._finite_steps, ops.isfinite(self._train_loss.total))
 
     def train_step(self, iterator: Iterator) -> Any:
         """One step, compiled: takes a batch and runs the task's step on every replica."""
@@ -253,8 +268,6 @@ class Trainer:
             count = self.config.trainer.gradient_accumulation_steps
             logs = self.engine.accumulate(run, inputs, self.optimizer, count)
             self._train_loss.update_state(logs[self.task.loss])
-            # The sum is not finite from the first loss on that is not.
-            kernels.add_number(self._finite_steps, ops.isfinite(self._train_loss.total))
             kernels.add_number(self._global_step, 1)
             return logs
 
@@ -283,13 +296,10 @@ class Trainer:
             # Here and not in the hooks, so that replacing those cannot lose the weights.
             self._swap_averages()
             aggregated = self._evaluate(num_steps)
-            with keras_private.callable_learning_rate(self.optimizer):
+            with compat.learning_rate_for(self, self.optimizer):
                 return plain(self.eval_end(aggregated) or {})
         finally:
             self._swap_averages(back=True)
-
-    def poll(self) -> None:
-        """Called before each batch of an evaluation; a controller leaves it here on a signal."""
 
     def _evaluate(self, num_steps: int) -> Any:
         if "eval" not in self._compiled:

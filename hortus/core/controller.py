@@ -10,6 +10,7 @@ from typing import Any, Optional, Union
 
 from absl import logging
 
+from hortus.core import compat
 from hortus.core.actions.action import Action, Actions, as_actions
 from hortus.core.actions.preemption import Preempted
 from hortus.core.logs import Logs, as_scalar
@@ -35,14 +36,8 @@ class Controller:
     evaluation that was due there and did not come to its end is made up for.
 
     Args:
-        trainer: has `train(num_steps) -> logs`. A `train_part(num_steps, first, last) -> logs`
-            lets long loops be cut so that signals are answered soon: all parts of a loop have one
-            set of logs, which the last part returns; a last part may have no steps.
-        evaluator: has `evaluate(num_steps) -> logs`, with -1 for all of the data. It leaves the
-            state of training as it was, also when an error ends it. If it has an attribute `poll`,
-            that is set to a function to call before each batch, which raises an error when a signal
-            asks to leave the evaluation. Trainer or evaluator may have `after_restore()`, called
-            when a checkpoint has been restored.
+        trainer: a `core.runner.TrainRunner`, or any object with `train(num_steps) -> logs`.
+        evaluator: a `core.runner.EvalRunner`, or any object with `evaluate(num_steps) -> logs`.
         global_step: variable that the trainer counts steps with.
         steps_per_loop: steps between two looks at logs and actions, or a function of the step.
         checkpoint_manager: a `core.checkpoints.CheckpointManager`.
@@ -100,8 +95,10 @@ class Controller:
         self.strategy = strategy
         self._is_alone = any_host is None
         self._any_host = any_host or bool
+        self._train_runner = compat.as_train_runner(trainer)
+        self._eval_runner = compat.as_eval_runner(evaluator)
         self._pace = Pace(
-            reaction_seconds, self._any_host, can_split=hasattr(trainer, "train_part")
+            reaction_seconds, self._any_host, can_split=self._train_runner.splits_loops
         )
         self._evaluates = False
         self._evaluated: set[int] = set()
@@ -111,8 +108,7 @@ class Controller:
         self._eval_actions = as_actions(eval_actions)
         for action in self._actions:
             action.bind(self)
-        if hasattr(evaluator, "poll"):
-            evaluator.poll = self._leave_evaluation_at_signal
+        self._eval_runner.watch(self._leave_evaluation_at_signal)
         for manager in (self.summary_manager, self.eval_summary_manager):
             if getattr(manager, "global_step", 0) is None:
                 manager.global_step = global_step  # type: ignore[attr-defined]
@@ -221,7 +217,7 @@ class Controller:
         """Evaluates a few batches for nothing, so that a fault in evaluation shows at once."""
         if steps > 0:
             with self._scope():
-                self.evaluator.evaluate(steps)
+                self._eval_runner.evaluate(steps)
 
     # ---- checkpoints ------------------------------------------------------------------------
 
@@ -238,9 +234,9 @@ class Controller:
         if self.checkpoint_manager is None:
             return None
         step = self.checkpoint_manager.restore(path)
-        after_restore = getattr(self.trainer or self.evaluator, "after_restore", None)
-        if step is not None and after_restore is not None:
-            after_restore()
+        if step is not None:
+            runner = self._train_runner if self.trainer is not None else self._eval_runner
+            runner.after_restore()
         return step
 
     def roll_back(self) -> Optional[int]:
@@ -250,8 +246,7 @@ class Controller:
         the same batches would lead to the same place again. The checkpoint is written anew with
         that place in it.
         """
-        keeping_data = getattr(self.trainer, "keeping_data", contextlib.nullcontext)
-        with keeping_data():
+        with self._train_runner.keeping_data():
             step = self.restore_checkpoint()
         if step is not None:
             self._rewind()
@@ -349,14 +344,14 @@ class Controller:
         start = time.monotonic()
         with self._scope():
             if self._pace.can_split:
-                logs = self.trainer.train_part(steps, first=first, last=last)
+                logs = self._train_runner.train_part(steps, first=first, last=last)
             else:
-                logs = self.trainer.train(steps)
+                logs = self._train_runner.train(steps)
         self._pace.learn(steps, time.monotonic() - start)
         return logs or {}
 
     def _summarise(self, logs: Logs) -> None:
-        timing = getattr(self.trainer, "timing", None)
+        timing = self._train_runner.timing
         interval = self.summary_interval or self.steps_per_loop
         is_due = callable(interval) or self._is_at(interval)
         self.progress.trained(self.step, logs, timing, is_due)
@@ -385,7 +380,7 @@ class Controller:
         step, start = self.step, time.monotonic()
         self.progress.evaluating(step)
         with self._scope():
-            logs = dict(self.evaluator.evaluate(steps) or {})
+            logs = dict(self._eval_runner.evaluate(-1 if steps is None else steps) or {})
         self.progress.evaluated(step, logs, time.monotonic() - start)
         self._act(self._eval_actions, logs)
         if self.history is None or not self.history.has(step, VALIDATION, logs):

@@ -2,15 +2,9 @@
 
 from absl import flags
 
-MODES = (
-    "train",
-    "eval",
-    "train_and_eval",
-    "continuous_eval",
-    "continuous_train_and_eval",
-    "train_and_validate",
-    "train_and_post_eval",
-)
+from hortus.core import modes
+
+MODES = tuple(modes.MODES)
 
 
 def define_flags(flag_values: flags.FlagValues = flags.FLAGS) -> None:
@@ -33,8 +27,7 @@ def define_flags(flag_values: flags.FlagValues = flags.FLAGS) -> None:
         "mode",
         None,
         MODES,
-        "What to do: train, evaluate (eval, once; continuous_eval, each new checkpoint), or both "
-        "in turn.",
+        f"What to do: {modes.describe(modes.MODES.values())}",
         flag_values=flag_values,
     )
     flags.DEFINE_string(

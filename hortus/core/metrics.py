@@ -33,13 +33,6 @@ def flat(*metrics: Any) -> list[Any]:
     return keras.tree.flatten(metrics)
 
 
-def with_old_names(metric: Any) -> Any:
-    """The metric, which now also answers to `reset_states`, as trainers used to call it."""
-    if hasattr(metric, "reset_state") and not hasattr(metric, "reset_states"):
-        metric.reset_states = metric.reset_state
-    return metric
-
-
 def reset(metric: Any) -> None:
     """Resets a Keras metric, or one that has its own method in the old spelling."""
     if hasattr(type(metric), "reset_states"):

@@ -21,21 +21,12 @@ class OldStyle:
 
 
 def test_metrics_of_any_style_are_reset():
-    mean, old = metrics.with_old_names(keras.metrics.Mean()), OldStyle()
+    mean, old = keras.metrics.Mean(), OldStyle()
     mean.update_state([1.0, 3.0])
     assert metrics.result(mean) == 2.0
     for metric in metrics.flat({"a": [mean]}, old):
         metrics.reset(metric)
     assert (metrics.result(mean), metrics.result(old)) == (0.0, {"count": 0})
-
-
-def test_with_old_names_adds_the_old_spelling_and_keeps_an_own_one():
-    mean = metrics.with_old_names(keras.metrics.Mean())
-    mean.update_state(5.0)
-    mean.reset_states()
-    assert float(mean.count) == 0.0
-    old = OldStyle()
-    assert metrics.with_old_names(old) is old
 
 
 def test_plain_has_numbers_for_scalars_and_arrays_for_the_rest():

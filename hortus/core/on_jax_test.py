@@ -4,11 +4,11 @@ import pytest
 
 from hortus.testing import run_under_engine
 
-FILES = ("base_task", "base_trainer", "distribute_utils", "train_lib")
+FILES = ("base_task", "base_trainer", "compat", "distribute_utils", "train_lib")
 # Of the longest file, what runs other code on JAX.
 SELECT = (
     "not train_lib_test or memory or diverges_is_tried or overfit or end_of_the_data "
-    "or given_steps or one_by_one"
+    "or given_steps or one_by_one or only_at_the_first_time"
 )
 
 

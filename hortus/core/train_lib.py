@@ -1,94 +1,84 @@
 """run_experiment: puts model, optimizer, trainer, checkpoints, summaries and actions together."""
 
 import contextlib
+import dataclasses
+import functools
+import inspect
 import os
 import tempfile
 import time
-from collections.abc import Iterator
-from typing import Any, Optional, Union
+from collections.abc import Callable, Iterator
+from typing import Any, Optional, ParamSpec, TypeVar, Union
 
 import keras
 from absl import logging
 
 from hortus import engine
 from hortus.core import actions as actions_lib
-from hortus.core import base_task, base_trainer, checkpoints
+from hortus.core import base_task, base_trainer, checkpoints, modes, run_record, train_utils
 from hortus.core import config_definitions as cfg
 from hortus.core.actions.action import Actions, as_actions
 from hortus.core.controller import Controller
 from hortus.core.metrics_history import MetricsHistory
+from hortus.core.modes import EVAL_MODES, MODES, TRAIN_MODES
 from hortus.core.progress import Progress, peak_memory
 from hortus.core.run_folder import RunFolder
+from hortus.core.run_lock import RunLock
 from hortus.core.summary_manager import SummaryManager, SummaryManagerInterface
-from hortus.hyperparams import did_you_mean
 
-TRAIN_MODES = (
-    "train",
-    "train_and_eval",
-    "train_and_validate",
-    "train_and_post_eval",
-    "continuous_train_and_eval",
-)
-EVAL_MODES = ("eval", "continuous_eval")
-MODES = (*TRAIN_MODES, *EVAL_MODES)
+__all__ = ["EVAL_MODES", "MODES", "TRAIN_MODES", "ExperimentRunner", "run_experiment"]
+
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
 
 
+@dataclasses.dataclass(eq=False)
 class ExperimentRunner:
     """One run of an experiment. Subclass it to replace a part, and call `run`.
 
-    Args:
-        distribution_strategy: from `distribute_utils.get_distribution_strategy`.
-        task: made in its scope.
-        mode: one of `MODES`:
-            train: trains.
-            train_and_eval, train_and_validate: trains, and evaluates every `validation_interval`.
-            train_and_post_eval: trains, then evaluates once.
-            continuous_train_and_eval: trains, and evaluates every checkpoint that it writes.
-            eval: evaluates the newest checkpoint.
-            continuous_eval: evaluates each new checkpoint that another process writes.
-        params: the experiment's config.
-        model_dir: where everything is written; the same one resumes a run.
-        run_post_eval: whether to return the logs of an evaluation after training.
-        save_summary: whether to write TensorBoard summaries.
-        train_actions: called with the logs of each training loop, beside those of the config.
-        eval_actions: called with the logs of each evaluation.
-        trainer: instead of a `Trainer` for the config.
-        controller_cls: instead of `Controller`.
-        summary_manager: writes training's summaries, instead of the default.
-        eval_summary_manager: the same for evaluations.
-        enable_async_checkpointing: whether checkpoints are written while training goes on.
-        trainer_cls: instead of `Trainer`, with the same arguments.
+    Nothing in the folder changes before the run has its weights: restored, or new ones. From then
+    on the folder holds the config and the record of the run, and a lock for as long as it trains.
     """
 
-    def __init__(
-        self,
-        distribution_strategy: Any,
-        task: base_task.Task,
-        mode: str,
-        params: cfg.ExperimentConfig,
-        model_dir: "str | os.PathLike[str]",
-        run_post_eval: bool = False,
-        save_summary: bool = True,
-        train_actions: Actions = None,
-        eval_actions: Actions = None,
-        trainer: Optional[base_trainer.Trainer] = None,
-        controller_cls: type = Controller,
-        summary_manager: Optional[SummaryManagerInterface] = None,
-        eval_summary_manager: Optional[SummaryManagerInterface] = None,
-        enable_async_checkpointing: bool = True,
-        trainer_cls: type[base_trainer.Trainer] = base_trainer.Trainer,
-    ):
-        if mode not in MODES:
-            raise ValueError(f"unknown mode {mode!r}.{did_you_mean(mode, MODES)}")
-        self.strategy = distribution_strategy
-        self.task, self.mode, self.params = task, mode, params
-        self.model_dir = os.fspath(model_dir)
-        self.run_post_eval, self.save_summary = run_post_eval, save_summary
-        self._train_actions, self._eval_actions = train_actions, eval_actions
-        self._trainer = trainer
-        self.controller_cls, self.trainer_cls = controller_cls, trainer_cls
-        self.summary_manager, self.eval_summary_manager = summary_manager, eval_summary_manager
-        self.enable_async_checkpointing = enable_async_checkpointing
+    distribution_strategy: Any
+    """From `distribute_utils.get_distribution_strategy`."""
+    task: base_task.Task
+    """Made in its scope."""
+    mode: str
+    """What to do, one of `hortus.core.modes.MODES`."""
+    params: cfg.ExperimentConfig
+    """The experiment's config."""
+    model_dir: "str | os.PathLike[str]"
+    """Where everything is written; the same one resumes a run."""
+    run_post_eval: bool = False
+    """Whether to return the logs of an evaluation after training."""
+    save_summary: bool = True
+    """Whether to write TensorBoard summaries."""
+    train_actions: Actions = None
+    """Called with the logs of each training loop, beside those of the config."""
+    eval_actions: Actions = None
+    """Called with the logs of each evaluation."""
+    trainer: Optional[base_trainer.Trainer] = None
+    """Instead of a `Trainer` for the config."""
+    controller_cls: type = Controller
+    """Instead of `Controller`."""
+    summary_manager: Optional[SummaryManagerInterface] = None
+    """Writes training's summaries, instead of the default."""
+    eval_summary_manager: Optional[SummaryManagerInterface] = None
+    """The same for evaluations."""
+    enable_async_checkpointing: bool = True
+    """Whether checkpoints are written while training goes on."""
+    trainer_cls: type[base_trainer.Trainer] = base_trainer.Trainer
+    """Instead of `Trainer`, with the same arguments."""
+
+    def __post_init__(self) -> None:
+        modes.get(self.mode)  # an unknown one is an error
+        self._lock: Optional[RunLock] = None
+        self.model_dir = os.fspath(self.model_dir)
+
+    @property
+    def strategy(self) -> Any:
+        return self.distribution_strategy
 
     @property
     def folder(self) -> RunFolder:
@@ -97,11 +87,11 @@ class ExperimentRunner:
 
     @property
     def does_train(self) -> bool:
-        return self.mode in TRAIN_MODES
+        return modes.get(self.mode).trains
 
     @property
     def does_evaluate(self) -> bool:
-        return self.mode != "train" or self.run_post_eval
+        return modes.get(self.mode).evaluates or self.run_post_eval
 
     # ---- parts ------------------------------------------------------------------------------
 
@@ -126,6 +116,25 @@ class ExperimentRunner:
                 evaluate=self.does_evaluate,
                 checkpoint_exporter=self.build_checkpoint_exporter(),
             )
+
+    def build_lock(self) -> contextlib.AbstractContextManager:
+        """What keeps others from training in the folder: for the chief of those who do."""
+        if self.does_train and engine.for_strategy(self.strategy).is_chief:
+            self._lock = RunLock(self.model_dir)
+            return self._lock
+        return contextlib.nullcontext()
+
+    def write_record(self, trainer: base_trainer.Trainer) -> None:
+        """Writes the config and who the run is; the first that changes in the folder.
+
+        Called on the chief of a training, when it has its weights.
+        """
+        for line in train_utils.changes_since_last_run(self.params, self.model_dir):
+            logging.warning(line)
+        train_utils.serialize_config(self.params, self.model_dir)
+        run_record.write(self.model_dir, self.params, engine.name())
+        if names := self.task.learnt_classes():
+            train_utils.save_class_names(names, self.model_dir)
 
     def build_checkpoint_exporter(self) -> Optional[checkpoints.BestCheckpointExporter]:
         """Keeps the best checkpoint, if the config asks for it."""
@@ -157,6 +166,8 @@ class ExperimentRunner:
         """What the config asks for after each training loop, then the caller's."""
         config = self.params.trainer
         found: list[Any] = []
+        if self._lock is not None:
+            found.append(_KeepsLock(self._lock))
         if config.preemption_on_demand_checkpoint:
             found.append(actions_lib.Preemption())
         if config.recovery_max_trials >= 0:
@@ -170,7 +181,7 @@ class ExperimentRunner:
             )
         if config.max_seconds is not None:
             found.append(actions_lib.MaxTime(config.max_seconds))
-        return found + as_actions(self._train_actions)
+        return found + as_actions(self.train_actions)
 
     def build_eval_actions(self, trainer: base_trainer.Trainer) -> list:
         """What the config asks for after each evaluation, then the caller's."""
@@ -200,7 +211,7 @@ class ExperimentRunner:
                 host_count=trainer.engine.num_hosts,
             )
             found.append(actions_lib.EMACheckpoint(average, manager))
-        return found + as_actions(self._eval_actions)
+        return found + as_actions(self.eval_actions)
 
     def build_controller(
         self, trainer: base_trainer.Trainer, manager: checkpoints.CheckpointManager
@@ -241,10 +252,12 @@ class ExperimentRunner:
         """Runs the experiment; returns the model and the logs of the last evaluation."""
         if self.does_train and self.params.trainer.fast_dev_run:
             return self._run_briefly()
-        if self.does_train:
-            os.makedirs(self.model_dir, exist_ok=True)
+        with self.build_lock():
+            return self._run_in_folder()
+
+    def _run_in_folder(self) -> tuple[keras.Model, dict[str, Any]]:
         with self._explained():
-            trainer = self._trainer or self.build_trainer()
+            trainer = self.trainer or self.build_trainer()
         if trainer.engine.num_replicas != self.strategy.num_replicas_in_sync:
             raise ValueError("the trainer has to be made inside of `with strategy.scope():`")
         manager = self.build_checkpoint_manager(trainer)
@@ -264,6 +277,8 @@ class ExperimentRunner:
     def _run(self, trainer: base_trainer.Trainer, controller: Controller) -> dict[str, Any]:
         config = self.params.trainer
         self._resume_or_initialize(trainer, controller)
+        if self.does_train and trainer.engine.is_chief:
+            self.write_record(trainer)
         if self.mode == "eval":
             return controller.evaluate(config.validation_steps)
         if self.mode == "continuous_eval":
@@ -274,14 +289,10 @@ class ExperimentRunner:
             )
         if self.does_evaluate and controller.step == 0:
             controller.sanity_check(config.sanity_validation_steps)
-        intervals = {
-            "train_and_eval": config.validation_interval,
-            "train_and_validate": config.validation_interval,
-            "continuous_train_and_eval": config.checkpoint_interval,
-        }
-        if self.mode in intervals:
+        interval = modes.get(self.mode).interval
+        if interval:
             return controller.train_and_evaluate(
-                config.train_steps, config.validation_steps, intervals[self.mode]
+                config.train_steps, config.validation_steps, getattr(config, interval)
             )
         controller.train(config.train_steps)
         return controller.evaluate(config.validation_steps) if self.does_evaluate else {}
@@ -366,42 +377,40 @@ class ExperimentRunner:
         )
 
 
-def run_experiment(
-    distribution_strategy: Any,
-    task: base_task.Task,
-    mode: str,
-    params: cfg.ExperimentConfig,
-    model_dir: "str | os.PathLike[str]",
-    run_post_eval: bool = False,
-    save_summary: bool = True,
-    train_actions: Actions = None,
-    eval_actions: Actions = None,
-    trainer: Optional[base_trainer.Trainer] = None,
-    controller_cls: type = Controller,
-    summary_manager: Optional[SummaryManagerInterface] = None,
-    eval_summary_manager: Optional[SummaryManagerInterface] = None,
-    enable_async_checkpointing: bool = True,
-    trainer_cls: type[base_trainer.Trainer] = base_trainer.Trainer,
-) -> tuple[keras.Model, dict[str, Any]]:
+class _KeepsLock(actions_lib.Action):
+    """Ends a training whose folder another process has taken over."""
+
+    def __init__(self, lock: RunLock):
+        self.lock = lock
+
+    def poll(self) -> None:
+        self.lock.check()
+
+    def __call__(self, logs: Any) -> None:
+        self.lock.check()
+
+
+def _with_arguments_of(
+    cls: Callable[_Arguments, ExperimentRunner],
+) -> Callable[[Callable[[ExperimentRunner], _Result]], Callable[_Arguments, _Result]]:
+    """A decorator for a function of a runner, which takes the runner's arguments instead."""
+
+    def decorate(function: Callable[[ExperimentRunner], _Result]) -> Callable[_Arguments, _Result]:
+        @functools.wraps(function)
+        def call(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
+            return function(cls(*args, **kwargs))
+
+        call.__signature__ = inspect.signature(cls)  # type: ignore[attr-defined]
+        return call
+
+    return decorate
+
+
+@_with_arguments_of(ExperimentRunner)
+def run_experiment(runner: ExperimentRunner) -> tuple[keras.Model, dict[str, Any]]:
     """Runs an experiment, or goes on with it; see `ExperimentRunner` for the arguments.
 
     Returns:
         The model, and the logs of the last evaluation: empty if there was none.
     """
-    return ExperimentRunner(
-        distribution_strategy,
-        task,
-        mode,
-        params,
-        model_dir,
-        run_post_eval=run_post_eval,
-        save_summary=save_summary,
-        train_actions=train_actions,
-        eval_actions=eval_actions,
-        trainer=trainer,
-        controller_cls=controller_cls,
-        summary_manager=summary_manager,
-        eval_summary_manager=eval_summary_manager,
-        enable_async_checkpointing=enable_async_checkpointing,
-        trainer_cls=trainer_cls,
-    ).run()
+    return runner.run()

@@ -1,3 +1,4 @@
+import inspect
 import json
 import os
 
@@ -5,16 +6,18 @@ import keras
 import numpy as np
 import pytest
 
-from hortus import engine
+from hortus import engine, hyperparams
 from hortus.core import (
     actions,
     base_trainer,
     checkpoints,
-    config_definitions,
     distribute_utils,
     exp_factory,
+    run_record,
     train_lib,
 )
+from hortus.core import config_definitions as cfg
+from hortus.core.run_lock import RunLock, RunLockedError
 from hortus.testing import tiny_task
 
 
@@ -52,6 +55,95 @@ def weights(model):
 def same(first, second, tolerance=0.0):
     for a, b in zip(first, second, strict=True):
         np.testing.assert_allclose(a, b, rtol=0, atol=tolerance)
+
+
+# ---- the folder -------------------------------------------------------------------------------
+
+
+def contents(folder):
+    """Every file below a folder, with its bytes."""
+    return {p.relative_to(folder): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+class Named(tiny_task.TinyTask):
+    """Knows the names of its classes."""
+
+    names = ("a", "b")
+
+    def learnt_classes(self):
+        return self.names
+
+
+class Renamed(Named):
+    names = ("c", "d")
+
+
+def test_a_run_writes_down_who_it_is(run, tmp_path):
+    run("train", Named, trainer={"train_steps": 4})
+    identity = run_record.identity(tmp_path)
+    assert identity.experiment == "tiny"
+    assert type(identity.new_config().task) is tiny_task.TinyTaskConfig
+    config = cfg.ExperimentConfig(task=tiny_task.TinyTaskConfig())
+    config.override(hyperparams.load_overrides(tmp_path / "params.yaml"))
+    assert config.trainer.train_steps == 4
+    assert json.loads((tmp_path / "class_names.json").read_text()) == ["a", "b"]
+    assert not (tmp_path / "run.lock").exists()
+    run("train", Named, trainer={"train_steps": 8})
+    assert len(run_record.read(tmp_path)) == 2
+
+
+def test_a_refused_run_changes_nothing(run, tmp_path):
+    settings = {
+        "best_checkpoint_export_subdir": "best",
+        "best_checkpoint_eval_metric": "validation_loss",
+        "best_checkpoint_metric_comp": "lower",
+        "early_stopping": {"patience": 5},
+    }
+    run(task_cls=Named, trainer={**settings, "train_steps": 8})
+    before = contents(tmp_path)
+    for mode in ("train", "train_and_eval", "eval"):
+        with pytest.raises(checkpoints.CheckpointError):
+            run(mode, Renamed, task={"model": {"batch_norm": True}}, trainer=settings)
+        assert contents(tmp_path) == before
+    _, logs = run(task_cls=Named, trainer={**settings, "train_steps": 12})  # and it goes on
+    assert logs
+
+
+def test_a_run_that_cannot_start_leaves_nothing(run, tmp_path):
+    with pytest.raises(checkpoints.CheckpointError):
+        run("train", to="new/run", task={"init_checkpoint": str(tmp_path / "absent")})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_second_writer_is_refused_and_readers_are_not(run, tmp_path):
+    run("train", trainer={"train_steps": 4})
+    with RunLock(tmp_path):
+        before = contents(tmp_path)
+        with pytest.raises(RunLockedError, match="is being written to"):
+            run("train")
+        assert contents(tmp_path) == before
+        assert run("eval")[1]["validation_loss"] > 0
+        # A trial writes nothing there.
+        run("train", trainer={"fast_dev_run": True})
+
+
+def test_a_run_whose_lock_is_lost_ends(run, tmp_path):
+    class Thief(actions.Action):
+        def __call__(self, logs):
+            runner_lock = next(a.lock for a in self.controller._actions if hasattr(a, "lock"))
+            runner_lock._lost = {"pid": 1, "host": "far"}
+
+    with pytest.raises(RunLockedError, match="process 1 on far has gone on with the run"):
+        run("train", options={"train_actions": Thief()}, trainer={"train_steps": 12})
+    assert not (tmp_path / "ckpt-8").exists()
+
+
+def test_the_function_takes_what_the_runner_takes():
+    expected = inspect.signature(train_lib.ExperimentRunner)
+    assert inspect.signature(train_lib.run_experiment) == expected
+    assert len(expected.parameters) == 15
+    with pytest.raises(ValueError, match="unknown mode 'trian'"):
+        train_lib.run_experiment(None, None, "trian", None, "x")
 
 
 # ---- modes ------------------------------------------------------------------------------------
@@ -380,11 +472,30 @@ def test_what_diverges_once_is_left_behind(run, tmp_path):
     assert history(tmp_path) == [4]
 
 
-def test_what_diverges_only_at_the_first_time_is_told_as_such(strategy, tmp_path):
+class Echo(base_trainer.Trainer):
+    """Uses each batch twice: a step of a user's own, as docs/trainer_and_launcher.md has it."""
+
+    def train_step(self, iterator):
+        def step_fn(inputs):
+            for _ in range(2):
+                logs = self.task.train_step(
+                    inputs, model=self.model, optimizer=self.optimizer, metrics=self.train_metrics
+                )
+            self.train_loss.update_state(logs[self.task.loss])
+            self.global_step.assign_add(1)
+            return logs
+
+        inputs = self.next_train_inputs(iterator)
+        return self.strategy.run(self.engine.with_xla(step_fn), args=(inputs,))
+
+
+# The loss that is not finite is the first of step 2, which is the only one, or one of two.
+@pytest.mark.parametrize(("base", "first_bad"), [(base_trainer.Trainer, 2.0), (Echo, 3.0)])
+def test_what_diverges_only_at_the_first_time_is_told_as_such(base, first_bad, strategy, tmp_path):
     class Transient(tiny_task.TinyTask):
         def __init__(self, params):
             super().__init__(params)
-            self.first_bad = keras.Variable(2.0, trainable=False, aggregation="mean")
+            self.first_bad = keras.Variable(first_bad, trainable=False, aggregation="mean")
             self.step = keras.Variable(0.0, trainable=False, aggregation="mean")
 
         def build_losses(self, labels, model_outputs, aux_losses=None):
@@ -392,7 +503,7 @@ def test_what_diverges_only_at_the_first_time_is_told_as_such(strategy, tmp_path
             self.step.assign(self.step + 1.0)
             return loss + keras.ops.where(self.step >= self.first_bad, np.nan, 0.0)
 
-    class Healing(base_trainer.Trainer):
+    class Healing(base):
         def find_divergence(self, *args, **kwargs):
             self.task.first_bad.assign(1e9)
             return super().find_divergence(*args, **kwargs)
@@ -422,4 +533,4 @@ def test_recovery_can_be_switched_off(run):
         trainer={"recovery_max_trials": -1, "train_steps": 4},
     )
     assert np.isnan(weights(model)[0]).any()
-    assert config_definitions.TrainerConfig().recovery_max_trials == 0
+    assert cfg.TrainerConfig().recovery_max_trials == 0

@@ -1,6 +1,8 @@
 """What a training driver does around a run: read its config, and write down what was used."""
 
+import json
 import os
+from collections.abc import Iterable
 from typing import Any
 
 from absl import logging
@@ -15,6 +17,7 @@ __all__ = [
     "ParseConfigOptions",
     "changes_since_last_run",
     "parse_configuration",
+    "save_class_names",
     "save_gin_config",
     "serialize_config",
 ]
@@ -61,6 +64,19 @@ def serialize_config(params: cfg.ExperimentConfig, model_dir: "str | os.PathLike
     path = RunFolder(model_dir).params
     logging.info("Writing the config to %s", path)
     atomic_file.replace(path, params.to_yaml().encode())
+    return path
+
+
+def save_class_names(names: Iterable[str], model_dir: "str | os.PathLike[str]") -> str:
+    """Writes the names of the model's classes, for whoever uses it; returns the path.
+
+    Args:
+        names: in the order of the classes' numbers.
+        model_dir: the folder of the run.
+    """
+    path = RunFolder(model_dir).class_names
+    text = json.dumps([str(name) for name in names], indent=1, ensure_ascii=False)
+    atomic_file.replace(path, f"{text}\n".encode())
     return path
 
 

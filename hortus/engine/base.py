@@ -6,7 +6,6 @@ import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from hortus.engine import keras_private
 from hortus.engine.input_context import InputContext
 
 Step = Callable[[Iterator], Any]
@@ -118,8 +117,8 @@ class Engine(abc.ABC):
         """Builds the optimizer, and sees that it sums over replicas before it clips and applies."""
 
     def metric_scope(self) -> contextlib.AbstractContextManager:
-        """Where metrics are made. Those in the style of TensorFlow 2 can be made there, too."""
-        return keras_private.name_first_metrics()
+        """Where metrics are made."""
+        return contextlib.nullcontext()
 
     @abc.abstractmethod
     def check_metric(self, metric: Any) -> None:

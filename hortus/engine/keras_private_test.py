@@ -44,44 +44,11 @@ def test_values_in_a_stateless_scope_are_keyed_by_the_id_of_the_variable():
     assert number(variable.value) == 1.0
 
 
-def test_a_metric_may_give_its_name_first():
-    class Old(keras.metrics.Metric):
-        def __init__(self, name="old"):
-            super().__init__(name)
-
-    with keras_private.name_first_metrics():
-        metric = Old()
-        typed = keras.metrics.Mean(name="mean", dtype="float16")
-        positional = keras.metrics.Metric.__new__(keras.metrics.Metric)
-        keras.metrics.Metric.__init__(positional, "float64")
-    assert metric.name == "old" and metric.dtype == "float32"
-    assert typed.name == "mean" and typed.dtype == "float16"
-    assert positional.dtype == "float64"
-    with pytest.raises(ValueError, match="old"):
-        Old()
-
-
 @pytest.mark.parametrize("wrap", [lambda x: x, keras.optimizers.LossScaleOptimizer])
-def test_a_learning_rate_can_be_called_inside_and_is_a_value_outside(wrap):
+def test_an_optimizer_keeps_its_schedule(wrap):
     schedule = keras.optimizers.schedules.PiecewiseConstantDecay([10], [1.0, 0.5])
-    optimizer = wrap(keras.optimizers.SGD(schedule))
-    cls = type(optimizer)
-    with keras_private.callable_learning_rate(optimizer):
-        assert isinstance(optimizer, cls)
-        assert optimizer.learning_rate == 1.0 == optimizer.learning_rate.numpy()
-        assert optimizer.learning_rate(optimizer.iterations) == 1.0
-        assert optimizer.learning_rate(20) == 0.5
-    assert type(optimizer) is cls and not callable(optimizer.learning_rate)
-
-
-def test_a_constant_learning_rate_stays_what_it_is_at_any_step():
-    optimizer = keras.optimizers.SGD(0.25)
-    with keras_private.callable_learning_rate(optimizer):
-        assert optimizer.learning_rate(7) == 0.25
-        optimizer.learning_rate = 0.125
-    assert number(optimizer.learning_rate) == 0.125
-    with keras_private.callable_learning_rate(None):
-        pass
+    assert keras_private.schedule_of(wrap(keras.optimizers.SGD(schedule))) is schedule
+    assert keras_private.schedule_of(wrap(keras.optimizers.SGD(0.5))) is None
 
 
 def test_seed_generators_keep_their_state_in_a_variable_of_this_name():

@@ -21,12 +21,12 @@ import os
 import sys
 from typing import Any, Optional
 
-from absl import app, flags, logging
+from absl import app, flags
 
-from hortus import engine, hyperparams
+from hortus import engine
 from hortus.core import config_definitions as cfg
 from hortus.core import flags as hortus_flags
-from hortus.core import run_record, train_utils
+from hortus.core import launch, modes, train_utils
 from hortus.vision import registry_imports
 
 FLAGS = flags.FLAGS
@@ -50,54 +50,39 @@ def run(
     model_dir: "str | os.PathLike[str]",
     run_post_eval: bool = False,
     enable_async_checkpointing: bool = True,
+    strategy: Optional[Any] = None,
     **runner_arguments: Any,
 ) -> tuple[Any, dict[str, Any]]:
-    """Settles engine, precision, seeds and strategy, and runs the experiment.
+    """Checks the config, settles engine, precision, seeds and strategy, and runs the experiment.
 
     Args:
-        params: the config, from `train_utils.parse_configuration` or `exp_factory`.
-        mode: one of `hortus.core.flags.MODES`.
+        params: the config, from `train_utils.parse_configuration` or `exp_factory`. The run has a
+            locked copy of it.
+        mode: one of `hortus.core.modes.MODES`.
         model_dir: where everything is written; the same one resumes a run.
         run_post_eval: whether to evaluate after training and return the logs.
         enable_async_checkpointing: whether checkpoints are written while training goes on.
+        strategy: what `launch.prepare` returned, for a launcher that has called it.
         **runner_arguments: others of `train_lib.run_experiment`.
 
     Returns:
         The model, and the logs of the last evaluation.
+
+    Raises:
+        ConfigError: the config is not valid.
+        RunLockedError: another process trains in the folder.
     """
-    params.validate_for_run(mode)
-    runtime = params.runtime
-    engine.select(_engine_of(params), runtime.virtual_cpu_devices)
-    engine.load()
+    params = launch.settle(params, modes.get(mode))
+    strategy = strategy or launch.prepare(params)
     # Only now: these load Keras, which must know the engine first.
-    from hortus.core import distribute_utils, performance, task_factory, train_lib
+    from hortus.core import task_factory, train_lib
     from hortus.vision import summary_manager
 
     registry_imports.load_tasks()
-    does_train = mode in train_lib.TRAIN_MODES
-    performance.set_seed_and_determinism(runtime)
-    performance.set_mixed_precision_policy(runtime.mixed_precision_dtype)
-    performance.set_fast_kernels(runtime.fast_kernels)
-    strategy = distribute_utils.get_distribution_strategy(
-        distribution_strategy=runtime.distribution_strategy,
-        num_gpus=runtime.num_gpus,
-        all_reduce_alg=runtime.all_reduce_alg,
-        num_packs=runtime.num_packs,
-        tpu_address=runtime.tpu,
-        worker_hosts=runtime.worker_hosts,
-        task_index=runtime.task_index,
-        virtual_cpu_devices=runtime.virtual_cpu_devices,
-    )
     with strategy.scope():
         # What is tried out leaves nothing behind.
-        folder = None if does_train and params.trainer.fast_dev_run else model_dir
-        task = task_factory.get_task(params.task, logging_dir=folder)
-    is_chief = engine.for_strategy(strategy).is_chief
-    if does_train and is_chief and not params.trainer.fast_dev_run:
-        for line in train_utils.changes_since_last_run(params, model_dir):
-            logging.warning(line)
-        train_utils.serialize_config(params, model_dir)
-        run_record.write(model_dir, params, engine.name())
+        is_trial = modes.get(mode).trains and params.trainer.fast_dev_run
+        task = task_factory.get_task(params.task, logging_dir=None if is_trial else model_dir)
     runner_arguments.setdefault(
         "eval_summary_manager", summary_manager.maybe_build_eval_summary_manager(params, model_dir)
     )
@@ -111,16 +96,9 @@ def run(
         enable_async_checkpointing=enable_async_checkpointing,
         **runner_arguments,
     )
-    if is_chief and "gin" in sys.modules:
+    if "gin" in sys.modules and engine.for_strategy(strategy).is_chief:
         train_utils.save_gin_config(mode, model_dir)
     return result
-
-
-def _engine_of(params: cfg.ExperimentConfig) -> Optional[str]:
-    """The engine that the config asks for; None where it does not, and the environment decides."""
-    if params.origin("runtime.engine") == hyperparams.Origin("default"):
-        return None
-    return params.runtime.engine
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ from typing import Optional
 
 from absl import logging
 
+from hortus.core import compat
 from hortus.core.actions.action import Action
 from hortus.core.logs import Logs, as_scalar, flatten
 
@@ -82,12 +83,12 @@ class Recovery(Action):
 
     def _find_batch(self, step: int) -> str:
         """Has the trainer find the step that did it and save its batch; tells of both."""
-        trainer = self.controller.trainer
-        if not self.folder or not hasattr(trainer, "find_divergence"):
+        if not self.folder or self.controller.trainer is None:
             return _NOT_FOUND
+        trainer = compat.as_train_runner(self.controller.trainer)
         # The trainer may know the step already; to be sure it goes the same way again, one step at
         # a time.
-        suspect = getattr(trainer, "first_bad_step", None)
+        suspect = trainer.first_bad_step
         restored = self.controller.restore_checkpoint()
         if restored is None:
             return _NOT_FOUND

@@ -112,7 +112,7 @@ class TensorFlowEngine(Engine):
                 kwargs["trainable"] = False
             return next_creator(**kwargs)
 
-        with super().metric_scope(), contextlib.ExitStack() as stack:
+        with contextlib.ExitStack() as stack:
             if self.num_replicas > 1:
                 stack.enter_context(tf.variable_creator_scope(create))
             yield

@@ -63,19 +63,6 @@ def read_info(files: Iterable[str]) -> DatasetInfo:
     return DatasetInfo(names or (), total)
 
 
-def write_class_names(folder: str, class_names: Iterable[str]) -> None:
-    """Writes the names of a model's classes to the folder of its run, for whoever uses it.
-
-    At every moment the file has its old or its new content.
-    """
-    tf.io.gfile.makedirs(folder)
-    path = RunFolder(folder).class_names
-    temporary = f"{path}.{os.getpid()}.tmp"
-    with tf.io.gfile.GFile(temporary, "w") as file:
-        file.write(json.dumps(list(class_names), indent=1, ensure_ascii=False) + "\n")
-    tf.io.gfile.rename(temporary, path, overwrite=True)
-
-
 def read_class_names(folder: str) -> tuple[str, ...]:
     """The names of the classes of the model in a run's folder; empty where they are not known."""
     path = RunFolder(folder).class_names

@@ -1,5 +1,6 @@
 import pytest
 
+from hortus.core import train_utils
 from hortus.vision.dataloaders import dataset_info
 from hortus.vision.dataloaders.dataset_info import FILE_NAME, DatasetInfo, read_info, write_info
 from hortus.vision.dataloaders.errors import DataError
@@ -33,8 +34,8 @@ def test_a_broken_file_is_named(tmp_path):
 def test_names_of_a_models_classes(tmp_path):
     folder = str(tmp_path / "run")
     assert dataset_info.read_class_names(folder) == ()
-    dataset_info.write_class_names(folder, ["bee", "Äpfel"])
-    dataset_info.write_class_names(folder, ["ant", "Äpfel"])
+    train_utils.save_class_names(["bee", "Äpfel"], folder)
+    train_utils.save_class_names(["ant", "Äpfel"], folder)
     assert dataset_info.read_class_names(folder) == ("ant", "Äpfel")
     assert [path.name for path in (tmp_path / "run").iterdir()] == ["class_names.json"]
     (tmp_path / "run" / "class_names.json").write_text('{"0": "ant"}')

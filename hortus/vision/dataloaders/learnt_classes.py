@@ -1,7 +1,6 @@
 """The classes that a run's model has learnt: one list for all of its data."""
 
 from collections.abc import Sequence
-from typing import Any, Optional
 
 from hortus.core import config_definitions as cfg
 from hortus.vision.dataloaders import dataset_info
@@ -26,15 +25,12 @@ class LearntClasses:
             self._names = dataset_info.read_class_names(self._folder)
         return self._names
 
-    def take(
-        self, names: tuple[str, ...], params: cfg.DataConfig, input_context: Optional[Any] = None
-    ) -> None:
-        """Takes the classes of a data set; those of training data are kept in the folder.
+    def take(self, names: tuple[str, ...], params: cfg.DataConfig) -> None:
+        """Takes the classes of a data set. A training keeps them in the folder when it starts.
 
         Args:
           names: in the order of the class numbers; empty where the data does not tell.
           params: what was read.
-          input_context: of the host, the first of which writes; None for the only one.
 
         Raises:
           DataError: they are not the classes that the model has learnt.
@@ -48,9 +44,6 @@ class LearntClasses:
                 "--model_dir, or give it data of the same classes"
             )
         self._names = names
-        is_chief = input_context is None or input_context.input_pipeline_id == 0
-        if params.is_training and self._folder and is_chief:
-            dataset_info.write_class_names(self._folder, names)
 
 
 def _some(names: Sequence[str]) -> str:

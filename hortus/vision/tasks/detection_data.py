@@ -31,5 +31,5 @@ class DetectionData:
         reader = detection_input.build_reader(params, self._model, self.class_names)
         self.readers.add("train_data" if params.is_training else "validation_data", reader)
         if params.input_path or params.tfds_name:
-            self._classes.take(reader.info.class_names, params, input_context)
+            self._classes.take(reader.info.class_names, params)
         return reader.read(input_context)

@@ -53,7 +53,7 @@ class ImageClassificationTask(base_task.Task):
         )
         self._readers.add("train_data" if params.is_training else "validation_data", reader)
         if params.input_path or params.tfds_name:
-            self._classes.take(reader.info.class_names, params, input_context)
+            self._classes.take(reader.info.class_names, params)
         return reader.read(input_context)
 
     def _names_for(self, params: configs.DataConfig) -> tuple[str, ...]:
@@ -61,6 +61,9 @@ class ImageClassificationTask(base_task.Task):
         return self._classes.names or classification_input.names_of_training(
             params, self.task_config.train_data
         )
+
+    def learnt_classes(self) -> tuple[str, ...]:
+        return self._classes.names
 
     @property
     def class_names(self) -> tuple[str, ...]:

@@ -95,7 +95,7 @@ class SemanticSegmentationTask(base_task.Task):
             *((0, 0) if self._is_matting else (config.model.num_classes, self._ignore_label)),
         )
         self._readers.add("train_data" if params.is_training else "validation_data", reader)
-        self._classes.take(reader.info.class_names, params, input_context)
+        self._classes.take(reader.info.class_names, params)
         return reader.read(input_context)
 
     @property
@@ -105,6 +105,9 @@ class SemanticSegmentationTask(base_task.Task):
     @property
     def _ignore_label(self) -> int:
         return self.task_config.losses.ignore_label
+
+    def learnt_classes(self) -> tuple[str, ...]:
+        return self._classes.names
 
     @property
     def class_names(self) -> tuple[str, ...]:
