@@ -253,6 +253,18 @@ def test_validate_says_that_all_is_well(run, write):
     )
 
 
+def test_validate_tells_of_weights_that_cannot_be_had(run):
+    experiment = ("--experiment", "retinanet_resnetfpn_coco")
+    code, out, err = run("validate", *experiment)
+    assert (code, out) == (2, "")
+    for text in ("task.init_checkpoint", "gs://", "task.init_checkpoint=null", "name the copy"):
+        assert text in err
+    code, out, _ = run("validate", *experiment, "--params_override", "task.init_checkpoint=null")
+    assert (code, out) == (0, "retinanet_resnetfpn_coco: valid, 1 value changed\n")
+    code, out, _ = run("validate", "--experiment", "video_classification_ucf101")
+    assert code == 0 and out.endswith("; there is no task for it yet\n")
+
+
 def test_a_value_in_an_unused_branch_is_a_warning_on_stderr(run):
     override = "task.model.backbone.mobilenet.model_id=MobileNetV1"
     code, out, err = run("validate", "--experiment", EXPERIMENT, "--params_override", override)
@@ -486,7 +498,8 @@ def test_experiments_of_ones_own_are_found(tmp_path, before, after, variable):
     (tmp_path / "garden.py").write_text(GARDEN)
     env = {**os.environ, "HORTUS_IMPORT": variable}
     done = spawn(*before, "list", "experiments", "garden", *after, cwd=tmp_path, env=env)
-    assert (done.stdout, done.stderr) == ("garden_ivy  Ivy on a wall.\n", "")
+    facts = "no task yet  from scratch  not measured"
+    assert (done.stdout, done.stderr) == (f"garden_ivy  Ivy on a wall.  {facts}\n", "")
 
 
 def test_backbones_of_ones_own_are_listed(tmp_path):

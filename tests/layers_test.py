@@ -108,6 +108,7 @@ THIRD_PARTY = {
     "hortus.core.distribute_utils": (*NUMERIC, "absl", "tensorflow"),
     "hortus.core.event_file": ("numpy", "PIL", "tensorboard"),
     "hortus.core.exp_factory": (),
+    "hortus.core.init_weights": (),
     "hortus.core.launch": (),
     "hortus.core.machine": (),
     "hortus.core.modes": (),

@@ -14,6 +14,8 @@ _T = TypeVar("_T")
 def rows(kind: str, pattern: Optional[str] = None) -> list[Row]:
     """Returns (name, description) of everything of a kind, sorted by name.
 
+    Of experiments also whether they train now, from which weights, and what was measured.
+
     Raises:
         CommandError: no name matches the pattern.
     """
@@ -30,10 +32,31 @@ def rows(kind: str, pattern: Optional[str] = None) -> list[Row]:
 
 
 def _experiments() -> Iterator[Row]:
-    from hortus.core import exp_factory
+    from hortus.core import exp_factory, init_weights, task_factory
+    from hortus.vision.experiments import recipes
 
     for name in exp_factory.exp_names():
-        yield name, _first_line(exp_factory.get_exp_factory(name).__doc__)
+        task = exp_factory.get_exp_config(name).task
+        problem = init_weights.problem(task.init_checkpoint)
+        if not task_factory.has_task(type(task)):
+            state = "no task yet"
+        else:
+            state = "trains" if problem is None else "trains from other weights only"
+        weights = f"from {_short(task.init_checkpoint)}" if task.init_checkpoint else "from scratch"
+        yield (
+            name,
+            _first_line(exp_factory.get_exp_factory(name).__doc__),
+            state,
+            weights if problem is None else f"{weights} (cannot be had)",
+            "; ".join(recipes.results(name)) or "not measured",
+        )
+
+
+def _short(path: str) -> str:
+    """A path with its last two parts only."""
+    scheme, found, rest = path.rpartition("://")
+    parts = rest.split("/")
+    return path if len(parts) <= 2 else f"{scheme}{found}.../{'/'.join(parts[-2:])}"
 
 
 def _backbones() -> Iterator[Row]:

@@ -47,3 +47,30 @@ def test_a_class_without_docstring_has_an_empty_description():
 
     assert ("NamelessHead", "") in catalog.rows("heads")
     assert NamelessHead.__doc__  # the one that dataclasses make up
+
+
+def test_experiments_say_whether_and_from_what_they_train(tmp_path):
+    from hortus.core import config_definitions as cfg
+    from hortus.core import exp_factory
+    from hortus.vision import experiments  # noqa: F401  registers them
+
+    (tmp_path / "mine").mkdir()
+    for name, path in (("here", tmp_path / "mine"), ("gone", tmp_path / "gone")):
+
+        @exp_factory.register_config_factory(f"catalog_test_{name}")
+        def _experiment(path=path):
+            task = exp_factory.get_exp_config("retinanet").task
+            task.init_checkpoint = str(path)
+            return cfg.ExperimentConfig(task=task)
+
+    rows = {row[0]: row[2:] for row in catalog.rows("experiments")}
+    assert rows["resnet_imagenet"] == ("trains", "from scratch", "not measured")
+    assert rows["retinanet"][2] == "AP50 0.906, AP 0.583 (small_coco_cpu.yaml)"
+    assert rows["retinanet_resnetfpn_coco"][:2] == (
+        "trains from other weights only",
+        "from gs://.../resnet50_imagenet/ckpt-28080 (cannot be had)",
+    )
+    assert rows["video_classification"][0] == "no task yet"
+    short = f".../{tmp_path.name}"
+    assert rows["catalog_test_here"][:2] == ("trains", f"from {short}/mine")
+    assert rows["catalog_test_gone"][1] == f"from {short}/gone (cannot be had)"

@@ -6,7 +6,7 @@ from typing import Any
 from hortus import hyperparams
 from hortus.cli import output
 from hortus.core import config_definitions as cfg
-from hortus.core import exp_factory, exp_parser
+from hortus.core import exp_factory, exp_parser, init_weights, task_factory
 from hortus.hyperparams.diff import ABSENT
 from hortus.hyperparams.overrides import dump_yaml
 
@@ -47,8 +47,10 @@ def validate(experiment: str, config_files: Sequence[str], overrides: Sequence[s
     """Checks files and overrides; prints one line when all is well."""
     config = _parse(experiment, config_files, overrides)
     config.validate_for_run()
+    init_weights.check(config)
     changed = len(_differences(config, exp_factory.get_exp_config(experiment)))
-    print(f"{experiment}: valid, {changed} value{'' if changed == 1 else 's'} changed")
+    note = "" if task_factory.has_task(type(config.task)) else "; there is no task for it yet"
+    print(f"{experiment}: valid, {changed} value{'' if changed == 1 else 's'} changed{note}")
 
 
 def _parse(

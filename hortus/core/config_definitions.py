@@ -13,7 +13,7 @@ import dataclasses
 import math
 import os
 from collections.abc import Iterator
-from typing import Annotated, Optional, Sequence, Union
+from typing import Annotated, ClassVar, Optional, Sequence, Union
 
 from hortus import hyperparams, optimization
 from hortus.hyperparams.bounds import (
@@ -230,7 +230,8 @@ class TrainerConfig(hyperparams.Config):
     continuous_eval_timeout: NonNegativeInt = 60 * 60
     """Seconds that continuous evaluation waits for a new checkpoint before it ends."""
     train_steps: NonNegativeInt = 0
-    """Steps to train in all, those before a restart included."""
+    """Steps to train in all, which is the step at which training ends: those before a restart count,
+    those that a recovery has undone do not. 0 trains nothing."""
     validation_steps: Annotated[PositiveInt, also(-1)] = -1
     """Batches per evaluation; -1 for the whole set."""
     validation_interval: NonNegativeInt = 1000
@@ -300,17 +301,27 @@ class TrainerConfig(hyperparams.Config):
 
 @dataclasses.dataclass
 class DifferentialPrivacyConfig(hyperparams.Config):
-    """Clips and blurs gradients so that no single example can be read out of the weights."""
+    """Clips the gradient of each batch, and adds Gaussian noise to it.
+
+    The gradient is that of the whole batch, not of single examples, and nobody keeps account of the
+    privacy spent: this hampers reading examples out of the weights, and guarantees nothing. With
+    the defaults it does next to nothing: no noise, and a norm that no gradient reaches.
+    """
 
     clipping_norm: PositiveFloat = 100000000.0
-    """Longest gradient, in the L2 norm."""
+    """Longest gradient of a batch, in the L2 norm of all its parts together; shorten it to the norm
+    that gradients of the task have."""
     noise_multiplier: NonNegativeFloat = 0.0
-    """Standard deviation of the noise, in units of `clipping_norm`."""
+    """Standard deviation of the noise, in units of `clipping_norm`; 0 adds none."""
 
 
 @dataclasses.dataclass
 class TaskConfig(hyperparams.Config):
     """What is learned: the model, its data, and where its first weights come from."""
+
+    task_module: ClassVar[str] = ""
+    # The module that registers the task for this config. It is imported when the task is wanted, so
+    # that a task is known to be there without loading it; subclasses share it unless they have one.
 
     init_checkpoint: str = ""
     """Checkpoint, or folder of checkpoints, that the first weights come from."""
@@ -323,7 +334,8 @@ class TaskConfig(hyperparams.Config):
     name: Optional[str] = None
     """Name of the task in logs."""
     differential_privacy_config: Optional[DifferentialPrivacyConfig] = None
-    """Clips gradients and adds noise to them, for differential privacy; null for neither."""
+    """Clips the gradient of each batch and adds noise to it; null for neither. Its own defaults add
+    no noise, and no setting of it gives a guarantee per example."""
     allow_image_summary: bool = False
     """Whether evaluation writes pictures for TensorBoard, where the task can draw."""
 

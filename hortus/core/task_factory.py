@@ -6,6 +6,7 @@ class FlowerClassification(base_task.Task): ...
 task = task_factory.get_task(params.task, logging_dir=model_dir)
 """
 
+import importlib
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -43,7 +44,15 @@ def get_task_cls(task_config_cls: type[cfg.TaskConfig]) -> Any:
         RegistryError: no task is registered for the class or a base of it.
     """
     found = find_task_cls(task_config_cls)
+    if found is None and task_config_cls.task_module:
+        importlib.import_module(task_config_cls.task_module)
+        found = find_task_cls(task_config_cls)
     return registry.lookup(_TASKS, task_config_cls) if found is None else found
+
+
+def has_task(task_config_cls: type[cfg.TaskConfig]) -> bool:
+    """Whether there is a task for a config class. None is loaded to know it."""
+    return bool(task_config_cls.task_module) or find_task_cls(task_config_cls) is not None
 
 
 def find_task_cls(task_config_cls: type[cfg.TaskConfig]) -> Any:

@@ -1,4 +1,5 @@
 import dataclasses
+from typing import ClassVar
 
 import pytest
 
@@ -45,3 +46,45 @@ def test_a_config_without_a_task_is_an_error():
 def test_a_config_has_one_task():
     with pytest.raises(KeyError, match="registered twice"):
         task_factory.register_task_cls(FlowerConfig)(FlowerTask)
+
+
+def test_a_config_can_name_the_module_of_its_task(tmp_path, monkeypatch):
+    @dataclasses.dataclass
+    class Declared(cfg.TaskConfig):
+        task_module: ClassVar[str] = "declared_task_of_this_test"
+
+    @dataclasses.dataclass
+    class Special(Declared):
+        """Shares it."""
+
+    assert task_factory.has_task(Special) and task_factory.find_task_cls(Special) is None
+    assert not task_factory.has_task(cfg.TaskConfig)
+    (tmp_path / "declared_task_of_this_test.py").write_text(
+        "from hortus.core import task_factory\n"
+        "import hortus.core.task_factory_test as test\n"
+        "@task_factory.register_task_cls(test.DECLARED[0])\n"
+        "class Task: pass\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    DECLARED.append(Declared)
+    assert task_factory.get_task_cls(Special).__name__ == "Task"
+
+
+DECLARED: list = []
+
+
+@pytest.mark.slow
+def test_every_task_of_ours_is_declared_where_nothing_is_loaded():
+    from hortus.vision import registry_imports
+
+    registry_imports.load_tasks()
+    registered = {
+        config: task
+        for config, task in task_factory._TASKS.items()
+        if task.__module__.startswith("hortus.vision.tasks.")
+        and config.__module__.startswith("hortus.vision.configs.")
+    }
+    assert registered
+    assert {config: config.task_module for config in registered} == {
+        config: task.__module__ for config, task in registered.items()
+    }

@@ -15,9 +15,18 @@ from absl import logging
 
 from hortus import engine
 from hortus.core import actions as actions_lib
-from hortus.core import base_task, base_trainer, checkpoints, modes, run_record, train_utils
+from hortus.core import (
+    base_task,
+    base_trainer,
+    checkpoints,
+    init_weights,
+    modes,
+    run_record,
+    train_utils,
+)
 from hortus.core import config_definitions as cfg
 from hortus.core.actions.action import Actions, as_actions
+from hortus.core.checkpoints import store
 from hortus.core.controller import Controller
 from hortus.core.metrics_history import MetricsHistory
 from hortus.core.modes import EVAL_MODES, MODES, TRAIN_MODES
@@ -252,8 +261,18 @@ class ExperimentRunner:
         """Runs the experiment; returns the model and the logs of the last evaluation."""
         if self.does_train and self.params.trainer.fast_dev_run:
             return self._run_briefly()
+        self._check_start()
         with self.build_lock():
             return self._run_in_folder()
+
+    def _check_start(self) -> None:
+        """Tells early of weights that cannot be had, if the run would start from them.
+
+        A task that initialises its model itself may know better.
+        """
+        is_usual = type(self.task).initialize is base_task.Task.initialize
+        if is_usual and self.mode != "continuous_eval" and not store.find(self.folder.path):
+            init_weights.check(self.params)
 
     def _run_in_folder(self) -> tuple[keras.Model, dict[str, Any]]:
         with self._explained():

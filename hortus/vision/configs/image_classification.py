@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Iterator
+from typing import ClassVar
 
 from hortus import hyperparams
 from hortus.core import config_definitions as cfg
@@ -149,6 +150,8 @@ class Evaluation(hyperparams.Config):
 @dataclasses.dataclass
 class ImageClassificationTask(cfg.TaskConfig):
     """Which class does the image show?"""
+
+    task_module: ClassVar[str] = "hortus.vision.tasks.image_classification"
 
     model: ImageClassificationModel = dataclasses.field(default_factory=ImageClassificationModel)
     """The model."""

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Iterator
+from typing import ClassVar
 
 from hortus import hyperparams
 from hortus.hyperparams.bounds import Fraction, NonNegativeFloat, PositiveFloat, PositiveInt
@@ -132,6 +133,8 @@ class ExportConfig(hyperparams.Config):
 @dataclasses.dataclass
 class RetinaNetTask(detection.DetectionTask):
     """Which objects are where? In one stage."""
+
+    task_module: ClassVar[str] = "hortus.vision.tasks.retinanet"
 
     model: RetinaNet = dataclasses.field(default_factory=RetinaNet)
     """The model."""

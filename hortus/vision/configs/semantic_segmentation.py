@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Iterator, Sequence
+from typing import ClassVar
 
 from hortus import hyperparams
 from hortus.core import config_definitions as cfg
@@ -214,6 +215,8 @@ class ExportConfig(hyperparams.Config):
 @dataclasses.dataclass
 class SemanticSegmentationTask(cfg.TaskConfig):
     """Which class does each pixel show?"""
+
+    task_module: ClassVar[str] = "hortus.vision.tasks.semantic_segmentation"
 
     model: SemanticSegmentationModel = dataclasses.field(default_factory=SemanticSegmentationModel)
     """The model."""
