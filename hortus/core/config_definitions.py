@@ -230,7 +230,7 @@ class TrainerConfig(hyperparams.Config):
     continuous_eval_timeout: NonNegativeInt = 60 * 60
     """Seconds that continuous evaluation waits for a new checkpoint before it ends."""
     train_steps: NonNegativeInt = 0
-    """Steps to train in all, which is the step at which training ends: those before a restart count,
+    """Steps to train in all, so that training ends at this step: those before a restart count,
     those that a recovery has undone do not. 0 trains nothing."""
     validation_steps: Annotated[PositiveInt, also(-1)] = -1
     """Batches per evaluation; -1 for the whole set."""

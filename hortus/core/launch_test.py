@@ -3,8 +3,7 @@ import pytest
 
 from hortus import engine, hyperparams
 from hortus.core import config_definitions as cfg
-from hortus.core import launch
-from hortus.engine import kernels
+from hortus.core import launch, performance
 
 
 @pytest.fixture
@@ -18,7 +17,6 @@ def params():
 def as_before():
     yield
     keras.config.set_dtype_policy("float32")
-    kernels.allow_fast_kernels(True)
 
 
 def test_everything_is_settled(params, monkeypatch):
@@ -26,9 +24,9 @@ def test_everything_is_settled(params, monkeypatch):
     monkeypatch.setattr(engine, "select", lambda *args, **_: asked.append(args) if args else None)
     params.override({"runtime": {"mixed_precision_dtype": "bfloat16", "fast_kernels": False}})
     allowed = []
-    monkeypatch.setattr(kernels, "allow_fast_kernels", allowed.append)
+    monkeypatch.setattr(performance, "set_fast_kernels", allowed.append)
     strategy = launch.prepare(params)
-    first = keras.random.uniform((3,))
+    first = keras.ops.convert_to_numpy(keras.random.uniform((3,)))
     assert strategy.num_replicas_in_sync == 1
     assert keras.config.dtype_policy().name == "mixed_bfloat16"
     assert allowed == [False]

@@ -110,9 +110,16 @@ def test_a_refused_run_changes_nothing(run, tmp_path):
 
 
 def test_a_run_that_cannot_start_leaves_nothing(run, tmp_path):
-    with pytest.raises(checkpoints.CheckpointError):
-        run("train", to="new/run", task={"init_checkpoint": str(tmp_path / "absent")})
-    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "empty").mkdir()
+    absent = {"init_checkpoint": str(tmp_path / "absent")}
+    with pytest.raises(hyperparams.ConfigError, match=r"absent cannot be read.*=null"):
+        run("train", to="new/run", task=absent)
+    with pytest.raises(checkpoints.CheckpointError, match="there is no checkpoint at"):
+        run("train", to="new/run", task={"init_checkpoint": str(tmp_path / "empty")})
+    assert [path.name for path in tmp_path.iterdir()] == ["empty"]
+    # A run that has weights of its own needs no others.
+    run("train", to="mine", trainer={"train_steps": 4})
+    run("train", to="mine", task=absent, trainer={"train_steps": 8})
 
 
 def test_a_second_writer_is_refused_and_readers_are_not(run, tmp_path):

@@ -75,10 +75,12 @@ def run(
     params = launch.settle(params, modes.get(mode))
     strategy = strategy or launch.prepare(params)
     # Only now: these load Keras, which must know the engine first.
-    from hortus.core import task_factory, train_lib
+    from hortus.core import performance, task_factory, train_lib
     from hortus.vision import summary_manager
 
     registry_imports.load_tasks()
+    # Again, as importing a module may draw random numbers, and does so once in a process.
+    performance.set_seed_and_determinism(params.runtime)
     with strategy.scope():
         # What is tried out leaves nothing behind.
         is_trial = modes.get(mode).trains and params.trainer.fast_dev_run
