@@ -4,7 +4,7 @@ import pytest
 
 from hortus.testing import run_under_engine
 
-FILES = ("engine", "keras_private", "loss_scale")
+FILES = ("collectives", "engine", "kernels", "keras_private", "loss_scale")
 
 
 @pytest.mark.slow
