@@ -1,6 +1,6 @@
 """Milliseconds of convolutions and their gradients, in TensorFlow's way and in those of hortus.
 
-    python benchmarks/convolution.py [--turns N] [--fit] [--figures FILE]
+    python benchmarks/convolution.py [--turns N] [--busy] [--fit] [--figures FILE]
 
 TensorFlow on a CPU. 3x3 convolutions: by TensorFlow's kernels alone; with the gradient by the
 kernel as a matrix product; by Winograd's algorithm, with what the cost model expects of it.
@@ -11,6 +11,7 @@ take.
 
 `--fit` fits the figures of `hortus.engine.tensorflow.cost_model` to these times, shows them beside
 those in use, and writes them to where the cost model reads them, or to the file of `--figures`.
+`--busy` counts CPU time instead of the clock's, for a machine that does other work meanwhile.
 """
 
 import argparse
@@ -67,6 +68,7 @@ _SIZES_PADDED = [
 _SIZES_FEW_CHANNELS = [(16, 32, channels, channels) for channels in (4, 8, 16, 32)]
 _SIZES_NARROW = [(16, 8, 1024, filters) for filters in (64, 128, 192, 256, 320, 384, 512)]
 _EPSILON = 1e-3
+_clock = time.perf_counter
 
 Row = tuple[tuple[int, ...], dict[str, float], str, dict[str, float]]
 """Sizes, milliseconds by way, the way that layers take, and other numbers by name."""
@@ -104,10 +106,10 @@ def alternate(functions: dict[str, Callable[[], Any]], turns: int) -> dict[str, 
     times: dict[str, list[float]] = {way: [] for way in functions}
     for turn in range(turns + 2):
         for way, run in functions.items():
-            begin = time.perf_counter()
+            begin = _clock()
             run()
             if turn > 1:
-                times[way].append(1e3 * (time.perf_counter() - begin))
+                times[way].append(1e3 * (_clock() - begin))
     return {way: statistics.median(each) for way, each in times.items()}
 
 
@@ -245,8 +247,6 @@ def fit_winograd(rows: list[Row]) -> tuple[float, float]:
     By the model, direct / ratio / 36 = (tiles + kernel) c f + tile * tiles (c + f): linear in the
     two, each row divided by its left side, so that small sizes count as much as large ones.
     """
-    import numpy as np
-
     from hortus.engine.tensorflow import winograd
 
     matrix, right = [], []
@@ -256,8 +256,22 @@ def fit_winograd(rows: list[Row]) -> tuple[float, float]:
         reduced = direct * times["Winograd"] / times["TensorFlow"] / 36
         matrix.append([tiles * (channels + filters) / reduced, channels * filters / reduced])
         right.append(1.0 - tiles * channels * filters / reduced)
-    tile, kernel = np.linalg.lstsq(np.array(matrix), np.array(right), rcond=None)[0]
-    return max(float(tile), 1.0), max(float(kernel), 1.0)
+    tile, kernel = solve(matrix, right)
+    return max(tile, 1.0), max(kernel, 1.0)
+
+
+def solve(matrix: list[list[float]], right: list[float]) -> list[float]:
+    """The solution of least absolute residuals, so that a row that went wrong counts little."""
+    import numpy as np
+
+    a, b = np.array(matrix), np.array(right)
+    a, scale = a / np.abs(a).max(axis=0), np.abs(a).max(axis=0)
+    weights = np.ones(len(b))
+    for _ in range(50):  # by least squares, with rows weighted by their residuals again and again
+        root = np.sqrt(weights)
+        found = np.linalg.lstsq(a * root[:, None], b * root, rcond=None)[0]
+        weights = 1.0 / np.maximum(np.abs(a @ found - b), 1e-6)
+    return [float(x) for x in found / scale]
 
 
 def fit_normalization(rows: list[Row]) -> tuple[float, float]:
@@ -265,8 +279,6 @@ def fit_normalization(rows: list[Row]) -> tuple[float, float]:
 
     The milliseconds that it gains are a * outputs - b * products - c, by the model.
     """
-    import numpy as np
-
     from hortus.engine.tensorflow import cost_model
 
     matrix, right = [], []
@@ -276,11 +288,8 @@ def fit_normalization(rows: list[Row]) -> tuple[float, float]:
         weight = 1.0 / times["products"]  # small sizes count as much as large ones
         matrix.append([weight * count * filters, -weight * products, -weight])
         right.append(weight * (times["products"] - times["in one"]))
-    matrix = np.array(matrix)
-    scale = np.abs(matrix).max(axis=0)
-    found = np.linalg.lstsq(matrix / scale, np.array(right), rcond=None)[0] / scale
-    per_output, per_product, per_call = np.maximum(found, 1e-12)
-    return float(per_output / per_product), float(per_call / per_output)
+    per_output, per_product, per_call = (max(x, 1e-12) for x in solve(matrix, right))
+    return per_output / per_product, per_call / per_output
 
 
 def least_channels(turns: int) -> int:
@@ -353,9 +362,13 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--turns", type=int, default=15)
+    parser.add_argument("--busy", action="store_true", help="count CPU time")
     parser.add_argument("--fit", action="store_true", help="fit the cost model and write it")
     parser.add_argument("--figures", type=pathlib.Path, help="the file to write them to")
     arguments = parser.parse_args()
+    if arguments.busy:
+        global _clock
+        _clock = time.process_time
     rows, normalized = rows_3x3(arguments.turns), rows_1x1(arguments.turns)
     show("3x3 convolutions, ms", rows)
     show("1x1 convolutions with batch normalisation, ms", normalized)

@@ -1,4 +1,4 @@
-"""Functions that are declared once, with `keras.ops`, and that a backend may compute faster.
+"""Functions that are declared once, with `keras.ops`, and that a backend may speed up.
 
     @dispatched()
     def half_sum_of_squares(inputs):
@@ -8,9 +8,9 @@
     def _half_sum_of_squares(inputs):
         return tf.nn.l2_loss(inputs)
 
-The declaration says what the function takes and returns, and computes it on every backend. What a
-backend registers takes the same arguments, and returns None for those that it has nothing faster
-for; then the declaration computes them.
+The declaration says what the function takes and returns, and works on every backend. A backend
+registers a faster way with the same arguments. It returns None where it has nothing faster, and the
+declaration takes over.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ R = TypeVar("R")
 
 
 class Setting:
-    """A switch for some functions, which lists them; it is on at first.
+    """A switch that knows which functions it governs. It starts switched on.
 
     Args:
         name: of the setting, for messages.
@@ -59,12 +59,12 @@ class Setting:
 
     @property
     def in_training_step(self) -> bool:
-        """Whether the caller is differentiated by `engine.value_and_grad`."""
+        """Whether the caller is being differentiated by `engine.value_and_grad`."""
         return self._in_step.get()
 
     @contextlib.contextmanager
     def training_step(self) -> Iterator[None]:
-        """Marks what is inside as differentiated; functions can tell it from an export by that."""
+        """Marks a `with` as part of a training step, to tell it from evaluation and export."""
         token = self._in_step.set(True)
         try:
             yield
@@ -77,7 +77,8 @@ class Dispatched(Generic[P, R]):
 
     Args:
         plain: computes it on every backend.
-        setting: switches the faster ways off, as they round otherwise; None for ways that do not.
+        setting: can switch the faster ways off, because they round differently; None where they
+            are always taken.
     """
 
     def __init__(self, plain: Callable[P, R], setting: Setting | None = None):
@@ -90,13 +91,13 @@ class Dispatched(Generic[P, R]):
         self._replacement: Callable[P, R] | None = None
 
     def on(self, backend: str) -> Callable[[Callable[P, R | None]], Callable[P, R | None]]:
-        """Decorates the way of a backend; see the module's text for what it returns."""
+        """Decorates a backend's faster way; see the top of this module for what it returns."""
 
         def register(way: Callable[P, R | None]) -> Callable[P, R | None]:
             if backend in self._ways:
                 raise ValueError(
-                    f"{self.plain.__name__} has a way on {backend} already, in "
-                    f"{self._ways[backend].__module__}; {way.__module__} brings another"
+                    f"{self.plain.__name__} already has a way on {backend}, from "
+                    f"{self._ways[backend].__module__}; {way.__module__} cannot add another"
                 )
             self._ways[backend] = way
             return way
@@ -110,7 +111,7 @@ class Dispatched(Generic[P, R]):
         return self.plain(*args, **kwargs) if found is None else found
 
     def fast(self, *args: P.args, **kwargs: P.kwargs) -> R | None:
-        """As the backend computes it; None where it has nothing faster, or may not use it."""
+        """The result of the backend's faster way; None if there is none here, or it is off."""
         if self.setting is not None and not self.setting.allowed:
             return None
         backend = keras.backend.backend()
@@ -120,7 +121,7 @@ class Dispatched(Generic[P, R]):
 
     @contextlib.contextmanager
     def replaced(self, function: Callable[P, R]) -> Iterator[None]:
-        """Inside a `with`, `function` is called instead, in all threads."""
+        """Calls `function` instead inside a `with`, in all threads."""
         former, self._replacement = self._replacement, function
         try:
             yield
@@ -137,6 +138,6 @@ def dispatched(
 
 @functools.cache
 def _load_ways(backend: str) -> None:
-    """Has the modules of a backend register what they have."""
+    """Imports the modules in which a backend registers its ways."""
     if backend == "tensorflow":
         from hortus.engine.tensorflow import collectives, kernels  # noqa: F401

@@ -41,7 +41,9 @@ def test_it_tells_what_was_declared():
 def test_a_second_way_on_a_backend_names_both_places():
     function = Dispatched(plain)
     function.on(HERE)(way)
-    with pytest.raises(ValueError, match=rf"plain has a way on {HERE} already, in .*dispatch_test"):
+    with pytest.raises(
+        ValueError, match=rf"plain already has a way on {HERE}, from .*dispatch_test"
+    ):
         function.on(HERE)(plain)
 
 

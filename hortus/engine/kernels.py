@@ -1,7 +1,7 @@
-"""What backends may compute faster than `keras.ops` does, declared with `keras.ops`.
+"""Functions for layers, written with `keras.ops`, that a backend may compute faster.
 
-A layer calls these functions and is written once. The faster ways are in the backends' folders; see
-`hortus.engine.dispatch` for how they are registered and when they are taken.
+The faster ways are in the folders of the backends. `hortus.engine.dispatch` tells how they are
+registered and when they are taken.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,8 +13,8 @@ from keras import ops
 from hortus.engine.dispatch import Setting, dispatched
 
 FAST_KERNELS = Setting("fast_kernels")
-"""`runtime.fast_kernels`: `FAST_KERNELS.governs` lists the functions that may round otherwise to be
-faster, which `with FAST_KERNELS.scope(False)` stops."""
+"""The setting `runtime.fast_kernels`. `FAST_KERNELS.governs` lists the functions whose faster ways
+round differently; `with FAST_KERNELS.scope(False)` does without them."""
 
 
 @dispatched(FAST_KERNELS)
@@ -180,7 +180,7 @@ def non_max_suppression(
     Returns:
         Boxes (batch, max_detections, 4), classes (batch, max_detections) int32, scores
         (batch, max_detections), best first and padded with 0, and how many they are, (batch,)
-        int32; None where the backend has no such kernel, as `nms` knows the plain way.
+        int32; None where the backend has no such kernel: `nms` knows the plain way.
     """
     return None
 
@@ -206,8 +206,7 @@ def momentum_step(
         nesterov: whether the step looks ahead.
 
     Returns:
-        Whether it did; False where the backend has no such kernel, as optimizers know the plain
-        way.
+        Whether it did; False where the backend has no such kernel: optimizers know the plain way.
     """
     return False
 

@@ -1,8 +1,8 @@
-"""Which way of computing is the fastest on a CPU, by a few figures of it.
+"""Chooses the fastest way to compute something on a CPU, from a few figures.
 
 All figures are in `cost_figures.json`, beside this file. `benchmarks/convolution.py --fit` measures
-them on the machine at hand and writes them there. They only choose between ways that compute the
-same, so that wrong ones cost time and nothing else.
+them on the machine at hand and writes them there. All ways compute the same thing, so a wrong
+figure costs time and nothing else.
 """
 
 import dataclasses
@@ -16,31 +16,30 @@ PATH = pathlib.Path(__file__).with_name("cost_figures.json")
 
 @dataclasses.dataclass(frozen=True)
 class Figures:
-    """What the choices below depend on. A product is a multiplication of two numbers."""
+    """What the choices depend on. A product is one multiplication of two numbers."""
 
     winograd_tile: float
-    """Products that take as long as mapping a number of a tile to and from it, forward and
-    backward."""
+    """Products that take as long as mapping one number into a tile and back, in a whole step."""
     winograd_kernel: float
     """Tiles whose products take as long as mapping the kernel."""
     winograd_least_gain: float
-    """Times as fast as the direct way that Winograd's has to be, as it takes more memory."""
+    """How many times as fast as the direct way Winograd's has to be, since it takes more memory."""
     least_channels: int
-    """From which on the kernel's gradient of a 3x3 convolution is faster as a matrix product."""
+    """Fewest channels for which the kernel's gradient of a 3x3 convolution is faster as a matrix
+    product."""
     most_window_bytes: int
-    """That the ninefold copies of the inputs for that may take. Chosen, not measured."""
+    """Most memory that its ninefold copies of the inputs may take. Chosen, not measured."""
     normalization_products: float
-    """Products that take as long as normalising a number of the outputs."""
+    """Products that take as long as normalising one number of the outputs."""
     normalization_outputs: float
-    """Outputs that take as long to be normalised as the many small operations of the fused way take
-    to be started."""
+    """Numbers that could be normalised while the many small operations of the fused way start."""
     unlucky_width: int
-    """Rows of a multiple of that many numbers all begin at the same place of a processor's cache.
-    Follows from 4096 bytes, the page of a first-level cache."""
+    """Rows whose length is a multiple of this compete for the same lines of the cache. It follows
+    from 4096 bytes, the stride at which a first-level cache repeats."""
     most_narrow: int
-    """Columns of the other factor up to which products of such rows are worth padding."""
+    """Most columns of the other factor for which padding such rows pays."""
     padding: int
-    """Columns that end it: one line of the cache. Follows from 64 bytes."""
+    """Columns to pad with: one line of the cache, 64 bytes."""
 
 
 @functools.cache
@@ -59,7 +58,7 @@ def read(path: pathlib.Path) -> Figures:
     expected = {field.name for field in dataclasses.fields(Figures)}
     if set(found) != expected:
         raise ValueError(
-            f"{path} has to hold the figures {sorted(expected)}, but has {sorted(found)}: write it "
+            f"{path} must hold the figures {sorted(expected)}, but has {sorted(found)}: write it "
             "with `python benchmarks/convolution.py --fit`"
         )
     return Figures(**found)

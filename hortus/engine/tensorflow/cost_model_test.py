@@ -39,7 +39,7 @@ def test_figures_are_written_and_read(tmp_path):
 def test_a_file_that_lacks_a_figure_says_how_to_write_it(tmp_path):
     path = tmp_path / "figures.json"
     path.write_text(json.dumps({"padding": 16}))
-    with pytest.raises(ValueError, match=r"has to hold .*but has \['padding'\].*--fit"):
+    with pytest.raises(ValueError, match=r"must hold .*but has \['padding'\].*--fit"):
         cost_model.read(path)
 
 
