@@ -57,7 +57,10 @@ def look_at(params: configs.DataConfig, task_config: configs.DetectionTask) -> d
     """
     if params.file_type in detection_input.READERS and not params.tfds_name:
         return {
-            name: _look_at_files(data) for name, data in detection_input.read_sets(params).items()
+            name: _look_at_files(data)
+            for name, data in detection_input.read_sets(
+                params, task_config.model.learns_masks
+            ).items()
         }
     params = dataclasses.replace(params, skip_bad_records=False)
     # Any class is welcome here, so that those the model lacks can be counted.
@@ -136,6 +139,8 @@ def _as_set(
     limits = np.tile(size_array[np.repeat(np.arange(len(rows)), counts)], 2)
     classes = column("groundtruth_classes").astype(np.int64)
     ids = np.unique(classes)
+    has_masks = any("groundtruth_masks" in example for _, example, _ in rows)
+    masks = column("groundtruth_masks").astype(object) if has_masks else None
     return DetectionSet(
         origin=origin,
         paths=tuple(where for where, _, _ in rows),
@@ -151,6 +156,7 @@ def _as_set(
         category_names=tuple(
             names[one - 1] if 0 < one <= len(names) else str(one) for one in ids.tolist()
         ),
+        masks=masks,
     )
 
 

@@ -81,6 +81,36 @@ def decode_bitmap(code: bytes, height: int, width: int) -> np.ndarray:
     return rle_api.decode({"size": [height, width], "counts": code})
 
 
+def measure_codes(codes: Sequence[bytes], sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Pixels of masks, float64 [n], and the boxes around them, float64 [n, 4]; 0 for no pixels.
+
+    Args:
+        codes: compressed run-lengths of n masks.
+        sizes: height and width of their images, [n, 2].
+    """
+    areas, boxes = np.zeros(len(codes)), np.zeros((len(codes), 4))
+    used = [row for row, code in enumerate(codes) if code]
+    rles = [{"size": [int(side) for side in sizes[row]], "counts": codes[row]} for row in used]
+    if rles:
+        areas[used] = rle_api.area(rles)
+        x, y, width, height = np.asarray(rle_api.toBbox(rles), np.float64).reshape(-1, 4).T
+        boxes[used] = np.stack([y, x, y + height, x + width], axis=1)
+    return areas, boxes
+
+
+def crosses_itself(polygon: Sequence[float]) -> bool:
+    """Whether sides of a polygon x, y, x, y, ... cross; those that only touch do not."""
+    corners = np.asarray(polygon, np.float64).reshape(-1, 2)
+    begin, end = corners, np.roll(corners, -1, axis=0)
+    # On which side of each side, the rows, the begin of each other, the columns, lies.
+    along = end - begin
+    offset = begin[None] - begin[:, None]
+    of_begin = np.sign(along[:, None, 0] * offset[..., 1] - along[:, None, 1] * offset[..., 0])
+    of_end = np.roll(of_begin, -1, axis=1)
+    divides = of_begin * of_end < 0
+    return bool(np.any(divides & divides.T))
+
+
 def _encode_runs(segmentation: dict[str, Any], height: int, width: int) -> bytes:
     counts, size = segmentation.get("counts"), segmentation.get("size")
     if not isinstance(size, Sequence) or list(size) != [height, width]:

@@ -1,4 +1,4 @@
-"""Checks of detection data: files, sizes, boxes, categories, copies."""
+"""Checks of detection data: files, sizes, boxes, masks, categories, copies."""
 
 from collections.abc import Iterator, Sequence
 
@@ -6,12 +6,15 @@ import numpy as np
 
 from hortus.vision.configs import detection as configs
 from hortus.vision.data.checks.findings import Finding, Level
+from hortus.vision.data.checks.masks import mask_faults, polygon_faults
+from hortus.vision.data.checks.objects import describe_objects
 from hortus.vision.data.checks.splits import copies_across, named_splits, no_data, some
 from hortus.vision.data.detection_images import LookedAt, look_at
 from hortus.vision.dataloaders.detection.checks import size_conflict
 from hortus.vision.dataloaders.detection.classes import number_classes
 from hortus.vision.dataloaders.detection.detection_set import DetectionSet
 from hortus.vision.dataloaders.errors import DataError
+from hortus.vision.dataloaders.sources.factory import by_name
 from hortus.vision.evaluation.coco_annotations import read_annotations
 
 _UNBALANCED = 50
@@ -40,10 +43,14 @@ def check(task_config: configs.DetectionTask) -> Iterator[Finding]:
             name = f"{split} {part}".strip()
             yield from _image_faults(name, looked_at, seen[split])
             yield from _box_faults(name, looked_at.data)
+            yield from mask_faults(name, looked_at.data)
             names, findings = _class_faults(name, looked_at, task_config, class_names)
             yield from findings
             class_names = class_names or names
             yield from _facts(name, looked_at.data, params, task_config)
+        if task_config.model.learns_masks and params.file_type == "coco" and params.input_path:
+            for part, path in by_name(params.input_path).items():
+                yield from polygon_faults(f"{split} {part}".strip(), path)
     yield from copies_across(seen)
 
 
@@ -123,29 +130,15 @@ def _box_faults(name: str, data: DetectionSet) -> Iterator[Finding]:
     )
     for level, what, mask in faults:
         if np.any(mask):
-            yield some(level, f"{name}: {what}", _objects(data, mask))
+            yield some(level, f"{name}: {what}", describe_objects(data, mask))
     keys = np.column_stack([data.images_of_objects, data.categories, boxes])
     _, first, counts = np.unique(keys, axis=0, return_index=True, return_counts=True)
     if np.any(counts > 1):
         mask = np.zeros(len(boxes), bool)
         mask[first[counts > 1]] = True
-        yield some("warning", f"{name}: boxes that are there more than once", _objects(data, mask))
-
-
-def _objects(data: DetectionSet, mask: np.ndarray) -> list[str]:
-    """Where objects are: image, category and box."""
-    images = data.images_of_objects
-    texts = []
-    for row in np.flatnonzero(mask):
-        top, left, bottom, right = (f"{edge:g}" for edge in data.boxes[row])
-        place = data.categories[row]
-        name = data.category_names[place] if place >= 0 else "unknown category"
-        height, width = data.sizes[images[row]]
-        texts.append(
-            f"{data.paths[images[row]]}: {name} x {left} to {right}, y {top} to {bottom} "
-            f"(image {width} x {height})"
+        yield some(
+            "warning", f"{name}: boxes that are there more than once", describe_objects(data, mask)
         )
-    return texts
 
 
 # ---- classes --------------------------------------------------------------------------------
@@ -160,7 +153,7 @@ def _class_faults(
     unknown = data.categories < 0
     if np.any(unknown):
         findings.append(
-            some("error", f"{name}: objects of unknown categories", _objects(data, unknown))
+            some("error", f"{name}: objects of unknown categories", describe_objects(data, unknown))
         )
     ids = data.category_ids
     if not ids:

@@ -3,7 +3,7 @@
 import json
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -93,6 +93,23 @@ def _read(path: str, image_dir: str, include_masks: bool, allow_outside: bool) -
         masks=masks,
         mask_problems=problems,
     )
+
+
+def read_polygons(input_path: str | Sequence[str]) -> Iterator[tuple[str, list[list[float]]]]:
+    """The polygons of all annotations that have some, and where each annotation is.
+
+    Args:
+      input_path: the JSON file, or several.
+    """
+    for path in paths.match_files(input_path):
+        content = _load(path)
+        names = {each.get("id"): each.get("file_name") for each in content["images"]}
+        for each in content["annotations"]:
+            segmentation = each.get("segmentation")
+            if isinstance(segmentation, list) and segmentation:
+                nested = isinstance(segmentation[0], list)
+                where = f"{names.get(each.get('image_id'))}: annotation {each.get('id')}"
+                yield f"{path}: {where}", segmentation if nested else [segmentation]
 
 
 def _masks(

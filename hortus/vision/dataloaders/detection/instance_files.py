@@ -23,7 +23,10 @@ _VOID = 255
 
 
 def read_instance_masks(
-    input_path: str | Sequence[str], image_dir: str = "", include_masks: bool = True
+    input_path: str | Sequence[str],
+    image_dir: str = "",
+    include_masks: bool = True,
+    allow_outside: bool = False,
 ) -> DetectionSet:
     """The images and objects of folders of instance masks.
 
@@ -39,7 +42,9 @@ def read_instance_masks(
       input_path: folder of the masks, or several.
       image_dir: folder of the images; empty for `images` where the path has `masks` or `instances`.
       include_masks: keep the masks, not only their boxes.
+      allow_outside: has no effect, as there is no file that names others.
     """
+    del allow_outside
     folders = paths.match_paths(input_path)
     return concatenate([_read(folder, image_dir, include_masks) for folder in folders])
 
