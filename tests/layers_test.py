@@ -29,9 +29,15 @@ VISION_BLOCKS = (
 OURS = {
     "hortus": ("hortus.engine.environment",),
     "hortus.hyperparams": (),
-    "hortus.optimization": ("hortus.hyperparams", "hortus.engine.kernels"),
+    "hortus.registry": ("hortus.hyperparams",),
+    "hortus.optimization": ("hortus.hyperparams", "hortus.registry", "hortus.engine.kernels"),
     "hortus.engine": ("hortus.hyperparams",),
-    "hortus.core": ("hortus.hyperparams", "hortus.optimization", "hortus.engine"),
+    "hortus.core": (
+        "hortus.hyperparams",
+        "hortus.registry",
+        "hortus.optimization",
+        "hortus.engine",
+    ),
     "hortus.vision": (),
     "hortus.vision.ops": (),
     "hortus.vision.visualization": (),
@@ -43,10 +49,10 @@ OURS = {
         *CONFIG_CORE,
     ),
     "hortus.vision.modeling": (
-        "hortus.core.registry",
         "hortus.engine.collectives",  # batch normalisation over replicas
         "hortus.engine.kernels",  # the one place where a backend's faster kernel is chosen
         "hortus.hyperparams",  # a builder's signature says hyperparams.Config
+        "hortus.registry",
         "hortus.vision.configs",
         "hortus.vision.ops",
     ),
@@ -54,10 +60,16 @@ OURS = {
         "hortus.core.config_definitions",
         "hortus.core.run_folder",  # the names of classes are kept in the folder of the run
         "hortus.engine.tensorflow.startable",  # what the engine goes on from after a restart
+        "hortus.registry",
         "hortus.vision.configs",
         "hortus.vision.ops.segmentations",  # NumPy; evaluation reads the same files by it
     ),
-    "hortus.vision.losses": ("hortus.vision.ops", "hortus.engine.kernels"),
+    "hortus.vision.losses": (
+        "hortus.engine.kernels",
+        "hortus.registry",
+        "hortus.vision.configs",  # a loss is registered for its config
+        "hortus.vision.ops",
+    ),
     "hortus.vision.evaluation": ("hortus.vision.ops",),
     "hortus.vision.tasks": (
         "hortus.core",
@@ -68,9 +80,13 @@ OURS = {
         "hortus.vision.serving.services",  # Task.build_service
         *VISION_BLOCKS,
     ),
-    "hortus.vision.summary_manager": ("hortus.core.run_folder", "hortus.core.summary_manager"),
+    "hortus.vision.summary_manager": (
+        "hortus.core.run_folder",
+        "hortus.core.summary_factory",
+        "hortus.core.summary_manager",
+    ),
     "hortus.vision.registry_imports": ("hortus.vision.experiments", "hortus.vision.tasks"),
-    "hortus.vision.data": VISION_BLOCKS,
+    "hortus.vision.data": (*VISION_BLOCKS, "hortus.core.checkpoints.atomic_folder"),
     # From a config to its task: for those who have the one and want the tools of the other.
     "hortus.vision.data.of_config": (
         "hortus.core.task_factory",
@@ -85,7 +101,7 @@ OURS = {
         *VISION_BLOCKS,
     ),
     "hortus.vision.train": EVERYTHING,
-    "hortus.reports": ("hortus.core", "hortus.hyperparams"),
+    "hortus.reports": ("hortus.core", "hortus.hyperparams", "hortus.registry"),
     "hortus.cli": EVERYTHING,
     "hortus.testing": EVERYTHING,
 }
@@ -98,6 +114,7 @@ NUMERIC = ("keras", "numpy")
 THIRD_PARTY = {
     "hortus": (),
     "hortus.hyperparams": ("pydantic", "pydantic_core", "typing_extensions", "yaml"),
+    "hortus.registry": (),
     "hortus.optimization": NUMERIC,
     "hortus.optimization.configs": (),
     "hortus.engine": NUMERIC,

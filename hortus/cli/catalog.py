@@ -1,6 +1,10 @@
-"""What can be named in a config, with a line about each. Reads config classes only."""
+"""What can be named in a config or on the command line, with a line about each.
+
+What configs choose is read from config classes, without a numerical library.
+"""
 
 import fnmatch
+import importlib
 from collections.abc import Callable, Iterator
 from typing import Optional, TypeVar
 
@@ -19,7 +23,7 @@ def rows(kind: str, pattern: Optional[str] = None) -> list[Row]:
     Raises:
         CommandError: no name matches the pattern.
     """
-    found = sorted(set(_KINDS[kind]()))
+    found = sorted(set(KINDS[kind]()))
     if pattern is None:
         return found
     # A plain word means "with this in its name".
@@ -86,6 +90,50 @@ def _tasks() -> Iterator[Row]:
             yield cls.__name__, _summary(cls)
 
 
+def _models() -> Iterator[Row]:
+    yield from _parts_of_tasks("model")
+
+
+def _losses() -> Iterator[Row]:
+    yield from _parts_of_tasks("losses")
+
+
+def _parts_of_tasks(field: str) -> Iterator[Row]:
+    """The classes of the configs that tasks have in a field."""
+    from hortus.core import config_definitions as cfg
+
+    for cls in _subclasses(cfg.TaskConfig):
+        part = cls().get(field)
+        if isinstance(part, hyperparams.Config):
+            kind = type(part)
+            yield f"{kind.__module__.rpartition('.')[2]}.{kind.__name__}", _summary(kind)
+
+
+def _metrics() -> Iterator[Row]:
+    from hortus.core import metric_factory
+
+    yield from metric_factory.registered_metrics().items()
+
+
+def _augmentations() -> Iterator[Row]:
+    from hortus.vision.configs import common
+
+    yield from _choices(common.Augmentation)
+
+
+def _file_types() -> Iterator[Row]:
+    from hortus import registry
+    from hortus.vision.dataloaders import file_types
+
+    for name, compression in file_types.RECORDS.items():
+        packed = f", packed with {compression}" if compression else ""
+        yield name, f"all tasks: files of records{packed}"
+    for known in file_types.load():
+        task = known.noun.rpartition(" ")[2]
+        for name, read in known.items():
+            yield name, f"{task}: {registry.summary(read)}"
+
+
 def _optimizers() -> Iterator[Row]:
     from hortus import optimization
 
@@ -98,15 +146,68 @@ def _schedules() -> Iterator[Row]:
     yield from _choices(optimization.LrConfig)
 
 
-_KINDS: dict[str, Callable[[], Iterator[Row]]] = {
+def _warmups() -> Iterator[Row]:
+    from hortus import optimization
+
+    yield from _choices(optimization.WarmupConfig)
+
+
+def _actions() -> Iterator[Row]:
+    from hortus.core import actions
+
+    yield from actions.registered_actions().items()
+
+
+def _summaries() -> Iterator[Row]:
+    importlib.import_module("hortus.vision.summary_manager")  # it registers
+    from hortus.core import summary_factory
+
+    yield from summary_factory.registered_summaries().items()
+
+
+def _sections() -> Iterator[Row]:
+    from hortus.reports import page
+
+    yield from page.registered_sections().items()
+
+
+def _formats() -> Iterator[Row]:
+    from hortus import registry
+    from hortus.vision.serving import formats
+
+    for name, form in formats.FORMATS.items():
+        yield name, registry.summary(form)
+    for alias, name in formats.ALIASES.items():
+        yield alias, f"Another name of {name}."
+
+
+def _commands() -> Iterator[Row]:
+    from hortus.cli import commands
+
+    yield from commands.described().items()
+
+
+KINDS: dict[str, Callable[[], Iterator[Row]]] = {
     "experiments": _experiments,
     "backbones": _backbones,
     "decoders": _decoders,
     "heads": _heads,
+    "models": _models,
     "tasks": _tasks,
+    "losses": _losses,
+    "metrics": _metrics,
+    "augmentations": _augmentations,
+    "file_types": _file_types,
     "optimizers": _optimizers,
     "schedules": _schedules,
+    "warmups": _warmups,
+    "actions": _actions,
+    "summaries": _summaries,
+    "sections": _sections,
+    "formats": _formats,
+    "commands": _commands,
 }
+"""What can be listed."""
 
 
 def _choices(one_of: type[hyperparams.OneOfConfig]) -> Iterator[Row]:

@@ -5,7 +5,7 @@ from typing import Annotated, Optional
 
 import typer
 
-from hortus.cli.options import ConfigFiles, ParamsOverride
+from hortus.cli.options import ConfigFiles, Experiment, ParamsOverride, Words
 
 app = typer.Typer(help="Check, show, convert and measure the data of an experiment.")
 
@@ -17,25 +17,13 @@ class Split(str, enum.Enum):
     validation = "validation"
 
 
-_Name = Annotated[
-    Optional[str],
-    typer.Option("--experiment", "-e", help="Name of the experiment; see `hortus list`."),
-]
-_Words = Annotated[
-    Optional[list[str]],
-    typer.Argument(
-        metavar="[EXPERIMENT] [KEY=VALUE]...",
-        help="The experiment, where --experiment does not name it, and overrides that win over all "
-        "others.",
-    ),
-]
 _Split = Annotated[Split, typer.Option("--split", help="Which data of the experiment.")]
 
 
 @app.command()
 def check(
-    words: _Words = None,
-    experiment: _Name = None,
+    words: Words = None,
+    experiment: Experiment = None,
     config_file: ConfigFiles = None,
     params_override: ParamsOverride = None,
 ) -> None:
@@ -48,8 +36,8 @@ def check(
 
 @app.command()
 def show(
-    words: _Words = None,
-    experiment: _Name = None,
+    words: Words = None,
+    experiment: Experiment = None,
     output: Annotated[
         str, typer.Option("--output", "-o", metavar="FILE", help="PNG file to write.")
     ] = "data.png",
@@ -70,8 +58,8 @@ def make_tfrecord(
     output: Annotated[
         str, typer.Option("--output", "-o", metavar="FOLDER", help="Folder to write.")
     ],
-    words: _Words = None,
-    experiment: _Name = None,
+    words: Words = None,
+    experiment: Experiment = None,
     split: Annotated[
         Optional[Split], typer.Option("--split", help="Only this data; without it, all.")
     ] = None,
@@ -94,8 +82,8 @@ def make_tfrecord(
 
 @app.command()
 def bench(
-    words: _Words = None,
-    experiment: _Name = None,
+    words: Words = None,
+    experiment: Experiment = None,
     split: _Split = Split.train,
     seconds: Annotated[
         float, typer.Option("--seconds", min=0.1, help="How long to measure.")

@@ -15,7 +15,7 @@ USER_MISTAKE = 2
 BROKEN_PIPE = 1  # the same as typer gives when it notices first
 # Named, not imported: to tell a mistake must not load what only training needs.
 _MISTAKES = (
-    ("hortus.core.registry", "RegistryError"),
+    ("hortus.registry", "RegistryError"),
     ("hortus.core.actions.recovery", "DivergedError"),
     ("hortus.core.checkpoints.errors", "CheckpointError"),
     ("hortus.core.run_lock", "RunLockedError"),

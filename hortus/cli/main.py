@@ -6,12 +6,13 @@ once and load no numerical library.
 
 import enum
 import sys
-from typing import Annotated, Optional
+from collections.abc import Callable
+from typing import Annotated, Any, Optional, TypeVar
 
 import typer
 
 import hortus
-from hortus.cli import data
+from hortus.cli import catalog, commands, data
 from hortus.cli.options import (
     Assignments,
     Checkpoint,
@@ -20,8 +21,13 @@ from hortus.cli.options import (
     ModelDir,
     ParamsOverride,
     SameTask,
+    Words,
+    split,
+    split_named,
 )
 from hortus.core import modes
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 app = typer.Typer(
     name="hortus",
@@ -33,19 +39,18 @@ app = typer.Typer(
     rich_markup_mode="rich" if sys.stdout.isatty() else None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.add_typer(data.app, name="data")
 
 
-class Listing(str, enum.Enum):
-    """What `hortus list` can list."""
+def _command(name: str) -> Callable[[_Function], _Function]:
+    """Decorates a command of our own: registers it, and adds it to the app."""
 
-    experiments = "experiments"
-    backbones = "backbones"
-    decoders = "decoders"
-    heads = "heads"
-    tasks = "tasks"
-    optimizers = "optimizers"
-    schedules = "schedules"
+    def decorator(function: _Function) -> _Function:
+        return app.command(name)(commands.register_command(name)(function))
+
+    return decorator
+
+
+app.add_typer(commands.register_command("data")(data.app), name="data")
 
 
 class Format(str, enum.Enum):
@@ -88,24 +93,31 @@ def _globals(
     registrations.load(import_modules or ())
 
 
-@app.command("list")
+@_command("list")
 def list_(
-    kind: Annotated[Listing, typer.Argument(help="What to list.")] = Listing.experiments,
+    kind: Annotated[
+        str, typer.Argument(help=f"What to list: {', '.join(catalog.KINDS)}.")
+    ] = "experiments",
     pattern: Annotated[
         Optional[str], typer.Argument(help="Only names like this: '*imagenet*'.")
     ] = None,
 ) -> None:
-    """List what can be named in a config: experiments, backbones, optimizers, ..."""
-    from hortus.cli import catalog, output
+    """List what can be named: experiments, backbones, optimizers, export formats, ..."""
+    from hortus.cli import output
 
-    output.table(catalog.rows(kind.value, pattern))
+    if kind not in catalog.KINDS:
+        known = ", ".join(catalog.KINDS)
+        raise typer.BadParameter(f"{kind!r} cannot be listed; expected one of {known}")
+    rows = catalog.rows(kind, pattern)
+    if not rows:
+        print(f"no {kind} yet: yours are known with --import MODULE", file=sys.stderr)
+    output.table(rows)
 
 
-@app.command()
+@_command("describe")
 def describe(
-    experiment: Annotated[
-        str, typer.Argument(help="Name of the experiment.", metavar="EXPERIMENT")
-    ],
+    words: Words = None,
+    experiment: Experiment = None,
     config_file: ConfigFiles = None,
     params_override: ParamsOverride = None,
     origins: Annotated[
@@ -126,45 +138,49 @@ def describe(
     """Show an experiment's config, as it is after files and overrides."""
     from hortus.cli import describe as describe_lib
 
+    name, assignments = split_named(experiment, words)
     describe_lib.show(
-        experiment,
+        name,
         config_file or [],
-        params_override or [],
+        [*(params_override or []), *assignments],
         origins=origins,
         diff=diff,
         form=output_format.value,
     )
 
 
-@app.command()
+@_command("schema")
 def schema(
-    experiment: Annotated[
-        str, typer.Argument(help="Name of the experiment.", metavar="EXPERIMENT")
-    ],
+    name: Annotated[
+        Optional[str], typer.Argument(help="Name of the experiment.", metavar="EXPERIMENT")
+    ] = None,
+    experiment: Experiment = None,
 ) -> None:
     """Print a JSON schema that lets an editor complete and check the experiment's YAML files."""
     from hortus.cli import describe as describe_lib
 
-    describe_lib.schema(experiment)
+    describe_lib.schema(split_named(experiment, [name] if name else [])[0])
 
 
-@app.command()
+@_command("validate")
 def validate(
-    experiment: Annotated[str, typer.Option("--experiment", help="Name of the experiment.")],
+    words: Words = None,
+    experiment: Experiment = None,
     config_file: ConfigFiles = None,
     params_override: ParamsOverride = None,
 ) -> None:
     """Check files and overrides against an experiment; exit code 2 when something is wrong."""
     from hortus.cli import describe as describe_lib
 
-    describe_lib.validate(experiment, config_file or [], params_override or [])
+    name, assignments = split_named(experiment, words)
+    describe_lib.validate(name, config_file or [], [*(params_override or []), *assignments])
 
 
-@app.command()
+@_command("train")
 def train(
-    experiment: Experiment,
     model_dir: ModelDir,
-    assignments: Assignments = None,
+    words: Words = None,
+    experiment: Experiment = None,
     mode: Annotated[
         modes.TrainMode,
         typer.Option("--mode", help=f"What to do: {modes.describe(modes.TrainMode)}"),
@@ -182,18 +198,20 @@ def train(
     """Train an experiment; the same command again goes on where it stopped."""
     from hortus.cli import run
 
+    name, assignments = split_named(experiment, words)
     run.run(
-        experiment,
+        name,
         mode.value,
         model_dir,
         config_file or [],
-        [*(params_override or []), *(assignments or [])],
+        [*(params_override or []), *assignments],
         enable_async_checkpointing,
     )
 
 
-@app.command("eval")
+@_command("eval")
 def evaluate(
+    words: Words = None,
     experiment: Annotated[
         Optional[str],
         typer.Option(
@@ -210,7 +228,6 @@ def evaluate(
             help="Folder of the run: checkpoints, summaries, params.yaml.",
         ),
     ] = None,
-    assignments: Assignments = None,
     export_path: Annotated[
         Optional[str],
         typer.Option(
@@ -227,7 +244,8 @@ def evaluate(
     params_override: ParamsOverride = None,
 ) -> None:
     """Evaluate the newest checkpoint of a run, or an export."""
-    overrides = [*(params_override or []), *(assignments or [])]
+    experiment, assignments = split(experiment, words)
+    overrides = [*(params_override or []), *assignments]
     if export_path is not None:
         from hortus.cli import export as export_lib
 
@@ -241,16 +259,7 @@ def evaluate(
     run.run(experiment, mode.value, model_dir, config_file or [], overrides)
 
 
-class ExportFormat(str, enum.Enum):
-    """What `hortus export` can write."""
-
-    saved_model = "saved_model"
-    onnx = "onnx"
-    litert = "litert"
-    openvino = "openvino"
-
-
-@app.command()
+@_command("report")
 def report(
     model_dir: Annotated[str, typer.Argument(help="Folder of the run.", metavar="MODEL_DIR")],
     target: Annotated[
@@ -266,7 +275,7 @@ def report(
     reports.report(model_dir, target)
 
 
-@app.command()
+@_command("compare")
 def compare(
     model_dirs: Annotated[list[str], typer.Argument(help="Folders of runs.", metavar="MODEL_DIR")],
     target: Annotated[
@@ -280,7 +289,7 @@ def compare(
     reports.compare(model_dirs, target)
 
 
-@app.command()
+@_command("doctor")
 def doctor() -> None:
     """Tell what is installed, which engines and devices work, and what to install for the rest."""
     from hortus.cli import doctor as doctor_lib
@@ -288,7 +297,7 @@ def doctor() -> None:
     raise typer.Exit(doctor_lib.run())
 
 
-@app.command()
+@_command("export")
 def export(
     model_dir: Annotated[str, typer.Argument(metavar="MODEL_DIR", help="Folder of a run.")],
     output: Annotated[
@@ -296,8 +305,9 @@ def export(
         typer.Option("--output", "-o", metavar="PATH", help="File, or folder of a SavedModel."),
     ],
     form: Annotated[
-        ExportFormat, typer.Option("--format", "-f", help="Format to write.")
-    ] = ExportFormat.saved_model,
+        str,
+        typer.Option("--format", "-f", metavar="NAME", help="Format; see `hortus list formats`."),
+    ] = "saved_model",
     checkpoint: Checkpoint = "best",
     experiment: SameTask = None,
     images: Annotated[
@@ -322,7 +332,7 @@ def export(
 
     export_lib.export(
         model_dir,
-        form.value,
+        form,
         output,
         checkpoint=checkpoint,
         experiment=experiment,
@@ -332,7 +342,7 @@ def export(
     )
 
 
-@app.command()
+@_command("predict")
 def predict(
     model: Annotated[
         str, typer.Argument(metavar="MODEL_DIR|EXPORT", help="Folder of a run, or an export of it.")
@@ -342,8 +352,15 @@ def predict(
         typer.Argument(metavar="IMAGES...", help="Image files, folders, or patterns in quotes."),
     ],
     output: Annotated[
-        str, typer.Option("--output", "-o", metavar="FOLDER", help="Where results are written.")
-    ],
+        Optional[str],
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FOLDER",
+            help="Where results are written; by default MODEL_DIR/predictions, or "
+            "EXPORT_predictions beside an export.",
+        ),
+    ] = None,
     checkpoint: Checkpoint = "best",
     experiment: SameTask = None,
     batch_size: Annotated[
@@ -361,9 +378,8 @@ def predict(
         ),
     ] = True,
     max_pixels: Annotated[
-        Optional[int],
-        typer.Option("--max-pixels", min=1, help="Skip larger images; 200 million by default."),
-    ] = None,
+        int, typer.Option("--max-pixels", min=1, help="Skip larger images.")
+    ] = 200_000_000,
     resume: Annotated[
         bool, typer.Option("--resume", help="Keep the results that the folder has already.")
     ] = False,
@@ -392,8 +408,29 @@ def main(arguments: Optional[list[str]] = None) -> int:
 
     arguments = _globals_first(sys.argv[1:] if arguments is None else arguments)
     with errors.reported(debug="--debug" in arguments) as outcome:
+        _add_users_commands(arguments)
         app(arguments, prog_name="hortus")
     return outcome.code
+
+
+def _add_users_commands(arguments: list[str]) -> None:
+    """Imports the user's modules before the command is looked for, unless it is one of ours."""
+    modules, rest = _split_globals(arguments)
+    if rest and rest[0] in commands.COMMANDS:
+        return
+    from hortus.cli import registrations
+
+    if modules or registrations.named_by_environment():
+        registrations.load(modules)
+    known = {command.name for command in app.registered_commands}
+    known |= {group.name for group in app.registered_groups}
+    for name, command in commands.COMMANDS.items():
+        if name in known:
+            continue
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, name=name)
+        else:
+            app.command(name)(command)
 
 
 def _globals_first(arguments: list[str]) -> list[str]:
@@ -410,6 +447,17 @@ def _globals_first(arguments: list[str]) -> list[str]:
         else:
             rest.append(argument)
     return front + rest
+
+
+def _split_globals(arguments: list[str]) -> tuple[list[str], list[str]]:
+    """The modules to import, and the rest, of arguments whose global options stand first."""
+    modules, remaining = [], list(arguments)
+    while remaining and (remaining[0] == "--debug" or remaining[0].startswith("--import")):
+        option, _, value = remaining.pop(0).partition("=")
+        if option == "--import" and not value and remaining:
+            value = remaining.pop(0)
+        modules += [value] if value else []
+    return modules, remaining
 
 
 if __name__ == "__main__":

@@ -1,87 +1,76 @@
 """`hortus predict`: what a model says of image files."""
 
 import sys
-import time
 from collections.abc import Sequence
-from typing import Optional
+from typing import TYPE_CHECKING, Any, Optional
 
-from hortus.cli.errors import CommandError
 from hortus.cli.progress_bar import ProgressBar
+
+if TYPE_CHECKING:
+    from hortus.vision.serving.predictor import Result
 
 SOME_UNREADABLE = 1
 INTERRUPTED = 130
-_SAVE_SECONDS = 10.0
 _SHOWN = 10
 
 
-def predict(
-    model: str,
-    images: Sequence[str],
-    output: str,
-    *,
-    checkpoint: str = "best",
-    experiment: Optional[str] = None,
-    batch_size: int = 8,
-    pictures: bool = True,
-    upright: bool = True,
-    max_pixels: Optional[int] = None,
-    resume: bool = False,
-) -> int:
-    """Writes the predictions; returns the exit code: 1 if an image could not be read."""
-    if not images:
-        raise CommandError("which images? Name files, folders or patterns after the model")
+def predict(model: str, images: Sequence[str], output: Optional[str], **options: Any) -> int:
+    """Writes the predictions; returns the exit code: 1 if an image could not be read.
+
+    Args:
+        model: folder of a run, or an export.
+        images: files, folders or patterns.
+        output: folder to write; None for the usual one.
+        **options: of `file_predictions.predict_files`.
+    """
     from hortus import engine
 
     engine.load()
-    from hortus.vision.serving.images import MAX_PIXELS, find_images
+    from hortus.vision.serving import file_predictions
 
-    found = find_images(images)
-    from hortus.vision.serving.predictor import Predictor
-    from hortus.vision.serving.results import ResultFolder
+    class Listener(file_predictions.Listener):
+        """Shows a bar, and what is skipped."""
 
-    results = ResultFolder(output, found, pictures, resume)
-    todo = [image for image in found if image.path not in results.done]
-    if len(todo) < len(found):
-        print(f"{len(found) - len(todo)} of {len(found)} images have results in {output} already")
-    if not todo:
-        return 0
-    predictor = Predictor.load(model, checkpoint, experiment=experiment)
-    print(f"Predicting with {predictor.origin}", file=sys.stderr)
-    skipped: list[str] = []
-    done, saved = 0, time.monotonic()
-    progress = ProgressBar()
-    stream = predictor.stream(
-        todo, batch_size, upright=upright, max_pixels=max_pixels or MAX_PIXELS
-    )
+        done, total, skipped = 0, 0, 0
+
+        def resuming(self, done: int, total: int, output: str) -> None:
+            print(f"{done} of {total} images have results in {output} already")
+
+        def begin(self, origin: str) -> None:
+            print(f"Predicting with {origin}", file=sys.stderr)
+
+        def result(self, result: "Result", done: int, total: int) -> None:
+            self.done, self.total = done, total
+            if result.problem:
+                self.skipped += 1
+                if self.skipped <= _SHOWN:
+                    bar.clear()
+                    more = " (further ones are counted)" if self.skipped == _SHOWN else ""
+                    text = f"skipped {result.source.path}: {result.problem}{more}"
+                    print(text, file=sys.stderr)
+            bar("predicting", done, total)
+
+    output = output or file_predictions.default_output(model)
+    listener, bar = Listener(), ProgressBar()
     try:
-        with progress:
-            for result in stream:
-                results.add(result)
-                done += 1
-                if result.problem:
-                    skipped.append(result.source.path)
-                    if len(skipped) <= _SHOWN:
-                        progress.clear()
-                        more = " (further ones are counted)" if len(skipped) == _SHOWN else ""
-                        text = f"skipped {result.source.path}: {result.problem}{more}"
-                        print(text, file=sys.stderr)
-                progress("predicting", done, len(todo))
-                if time.monotonic() - saved > _SAVE_SECONDS:
-                    results.save()
-                    saved = time.monotonic()
+        with bar:
+            written = file_predictions.predict_files(
+                model, images, output, listener=listener, **options
+            )
     except KeyboardInterrupt:
         print(
-            f"\nStopped: {done} of {len(todo)} images have results in {output}. The same command "
-            "with --resume goes on with the others.",
+            f"\nStopped: {listener.done} of {listener.total} images have results in {output}. The "
+            "same command with --resume goes on with the others.",
             file=sys.stderr,
         )
         return INTERRUPTED
-    finally:
-        results.save()
-    noun = "image" if done - len(skipped) == 1 else "images"
-    print(f"{done - len(skipped)} {noun} predicted: {results.predictions_path}")
-    if skipped:
-        what = "1 file was" if len(skipped) == 1 else f"{len(skipped)} files were"
+    if not listener.done:
+        return 0
+    noun = "image" if written.predicted == 1 else "images"
+    print(f"{written.predicted} {noun} predicted: {written.predictions_path}")
+    if written.skipped:
+        count = len(written.skipped)
+        what = "1 file was" if count == 1 else f"{count} files were"
         print(f"{what} skipped, see images.json for the reasons", file=sys.stderr)
         return SOME_UNREADABLE
     return 0

@@ -71,9 +71,18 @@ def test_an_interruption_says_how_to_go_on(run, pictures, tmp_path, capsys, monk
     assert len({row["file_name"] for row in read(tmp_path / "out", "predictions.json")}) == 4
 
 
+def test_results_are_in_the_runs_folder_unless_told_otherwise(run, pictures, capsys):
+    assert main(["predict", str(run), str(pictures / "val"), "--no-pictures"]) == 0
+    assert str(run / "predictions" / "predictions.json") in capsys.readouterr().out
+    assert len(read(run / "predictions", "predictions.json")) == 4
+
+
 def test_a_folder_that_is_no_run_is_a_mistake(pictures, tmp_path, capsys):
     assert main(["predict", str(tmp_path), str(pictures / "val"), "-o", str(tmp_path / "x")]) == 2
     assert "has no params.yaml" in capsys.readouterr().err
+    assert main(["predict", str(tmp_path / "typo"), str(pictures / "val")]) == 2
+    assert "is not there" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir()), "nothing is written for a model that is not there"
     assert main(["predict", str(tmp_path), "nowhere.png", "-o", str(tmp_path / "x")]) == 2
     assert "nowhere.png: no such file or folder" in capsys.readouterr().err
 

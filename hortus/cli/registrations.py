@@ -20,8 +20,7 @@ def load(modules: Sequence[str]) -> None:
         CommandError: one of them cannot be imported.
     """
     importlib.import_module("hortus.vision.experiments")
-    names = [name.strip() for name in os.environ.get("HORTUS_IMPORT", "").split(",")]
-    asked = [("HORTUS_IMPORT", name) for name in names if name]
+    asked = [("HORTUS_IMPORT", name) for name in named_by_environment()]
     asked += [("--import", name) for name in modules]
     if asked and os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
@@ -30,6 +29,12 @@ def load(modules: Sequence[str]) -> None:
             user_modules.load(name)
         except Exception as error:
             raise CommandError(f"{source} {name}: {_explain(name, error)}") from error
+
+
+def named_by_environment() -> list[str]:
+    """The modules that HORTUS_IMPORT names."""
+    names = [name.strip() for name in os.environ.get("HORTUS_IMPORT", "").split(",")]
+    return [name for name in names if name]
 
 
 def _explain(name: str, error: Exception) -> str:

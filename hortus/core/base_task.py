@@ -9,7 +9,7 @@ import keras
 from keras import ops
 
 from hortus import engine, optimization
-from hortus.core import checkpoints
+from hortus.core import checkpoints, metric_factory
 from hortus.core import config_definitions as cfg
 from hortus.engine import loss_scale
 from hortus.optimization import privacy
@@ -84,6 +84,11 @@ class Task(abc.ABC):
         """Metrics to update in a step of training, or of evaluation."""
         del training
         return []
+
+    def build_extra_metrics(self) -> list[keras.metrics.Metric]:
+        """Those that `task_config.extra_metrics` names, for `build_metrics` to add to its own."""
+        names = self.task_config.extra_metrics
+        return [metric_factory.build_metric(name, self.task_config) for name in names]
 
     @classmethod
     def create_optimizer(

@@ -272,6 +272,13 @@ class TrainerConfig(hyperparams.Config):
         default_factory=EarlyStoppingConfig
     )
     """Ends training when a metric no longer improves; off until `patience` is set."""
+    train_actions: list[str] = dataclasses.field(default_factory=list)
+    """Names of registered actions to do after each training loop; see `hortus list actions`."""
+    eval_actions: list[str] = dataclasses.field(default_factory=list)
+    """Names of registered actions to do after each evaluation."""
+    summary: Optional[str] = None
+    """Name of the registered summary manager, see `hortus list summaries`; null for the usual
+    one."""
 
     @property
     def max_seconds(self) -> Optional[float]:
@@ -338,6 +345,8 @@ class TaskConfig(hyperparams.Config):
     no noise, and no setting of it gives a guarantee per example."""
     allow_image_summary: bool = False
     """Whether evaluation writes pictures for TensorBoard, where the task can draw."""
+    extra_metrics: list[str] = dataclasses.field(default_factory=list)
+    """Registered metrics to measure beside those of the task; see `hortus list metrics`."""
 
     def check_for_run(self, experiment: "ExperimentConfig", mode: str) -> Iterator[str]:
         """Yields what a run lacks and `check` lets pass, as it may still be set; override it.

@@ -12,9 +12,8 @@ defaults. The first line of its docstring is what `hortus list experiments` show
 from collections.abc import Callable
 from typing import TypeVar
 
-from hortus import hyperparams
+from hortus import hyperparams, registry
 from hortus.core import config_definitions as cfg
-from hortus.core import registry
 
 ConfigFactory = Callable[[], cfg.ExperimentConfig]
 _Factory = TypeVar("_Factory", bound=ConfigFactory)

@@ -119,5 +119,10 @@ class RunFolder:
         """The page that `hortus report` writes."""
         return self._file(self.REPORT)
 
+    @property
+    def predictions(self) -> str:
+        """The folder that `hortus predict` writes to unless told otherwise."""
+        return self._file("predictions")
+
     def _file(self, name: str) -> str:
         return os.path.join(self.path, name)

@@ -10,8 +10,8 @@ import importlib
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from hortus import registry
 from hortus.core import config_definitions as cfg
-from hortus.core import registry
 
 _TaskClass = TypeVar("_TaskClass", bound=Callable[..., Any])
 
@@ -57,7 +57,4 @@ def has_task(task_config_cls: type[cfg.TaskConfig]) -> bool:
 
 def find_task_cls(task_config_cls: type[cfg.TaskConfig]) -> Any:
     """As `get_task_cls`, but None where there is no task, or none is loaded yet."""
-    for base in task_config_cls.__mro__:
-        if base in _TASKS:
-            return _TASKS[base]
-    return None
+    return registry.find_for(_TASKS, task_config_cls)

@@ -22,6 +22,7 @@ from hortus.core import (
     init_weights,
     modes,
     run_record,
+    summary_factory,
     train_utils,
 )
 from hortus.core import config_definitions as cfg
@@ -33,7 +34,7 @@ from hortus.core.modes import EVAL_MODES, MODES, TRAIN_MODES
 from hortus.core.progress import Progress, peak_memory
 from hortus.core.run_folder import RunFolder
 from hortus.core.run_lock import RunLock
-from hortus.core.summary_manager import SummaryManager, SummaryManagerInterface
+from hortus.core.summary_manager import SummaryManagerInterface
 
 __all__ = ["EVAL_MODES", "MODES", "TRAIN_MODES", "ExperimentRunner", "run_experiment"]
 
@@ -190,7 +191,13 @@ class ExperimentRunner:
             )
         if config.max_seconds is not None:
             found.append(actions_lib.MaxTime(config.max_seconds))
+        found += actions_lib.build_actions(config.train_actions, self._action_context(trainer))
         return found + as_actions(self.train_actions)
+
+    def _action_context(self, trainer: base_trainer.Trainer) -> actions_lib.Context:
+        return actions_lib.Context(
+            self.params, os.fspath(self.model_dir), trainer, bool(trainer.engine.is_chief)
+        )
 
     def build_eval_actions(self, trainer: base_trainer.Trainer) -> list:
         """What the config asks for after each evaluation, then the caller's."""
@@ -220,7 +227,12 @@ class ExperimentRunner:
                 host_count=trainer.engine.num_hosts,
             )
             found.append(actions_lib.EMACheckpoint(average, manager))
+        found += actions_lib.build_actions(config.eval_actions, self._action_context(trainer))
         return found + as_actions(self.eval_actions)
+
+    def _build_summary(self, folder: Optional[str]) -> SummaryManagerInterface:
+        name = self.params.trainer.summary or "scalars"
+        return summary_factory.build_summary(name, folder, self.params)
 
     def build_controller(
         self, trainer: base_trainer.Trainer, manager: checkpoints.CheckpointManager
@@ -229,10 +241,10 @@ class ExperimentRunner:
         config, is_chief = self.params.trainer, trainer.engine.is_chief
         writes = self.save_summary and is_chief
         validation = self.folder.validation_summaries(config.validation_summary_subdir)
-        train_summaries = self.summary_manager or SummaryManager(
+        train_summaries = self.summary_manager or self._build_summary(
             self.folder.train_summaries if writes and self.does_train else None
         )
-        eval_summaries = self.eval_summary_manager or SummaryManager(
+        eval_summaries = self.eval_summary_manager or self._build_summary(
             validation if writes and self.does_evaluate else None
         )
         history = MetricsHistory(self.folder.metrics) if is_chief else None

@@ -6,7 +6,7 @@ from typing import Any, Callable, Dict, Optional, Sequence
 import keras
 from keras.optimizers import Optimizer, schedules
 
-from hortus import hyperparams
+from hortus import hyperparams, registry
 from hortus.hyperparams import Config
 from hortus.optimization import lr_schedule
 from hortus.optimization.adafactor import Adafactor
@@ -86,52 +86,79 @@ class OptimizerFactory:
         return postprocessor(optimizer) if postprocessor else optimizer
 
 
-def register_optimizer_cls(key: str, optimizer_cls: Callable[..., Optimizer]) -> None:
+def register_optimizer_cls(
+    key: str, optimizer_cls: Optional[Callable[..., Optimizer]] = None
+) -> Any:
     """Makes `key` an optimizer type.
 
     Args:
         key: the name of a field in your subclass of `OptimizerConfig`.
         optimizer_cls: called with `learning_rate` and all fields of that config by name, except
-            clip settings that are not set.
+            clip settings that are not set. Without it, this is a decorator of the class.
 
     Raises:
-        ValueError: the key is taken.
+        RegistryError: the key is taken.
     """
 
-    def build(rate: Rate, config: Config) -> Optimizer:
-        fields = {k: v for k, v in config.as_dict().items() if k not in _CLIPS}
-        fields["learning_rate"] = rate
-        return optimizer_cls(**fields, **_clips(config))
+    def builder(cls: Callable[..., Optimizer]) -> Callable[[Rate, Config], Optimizer]:
+        def build(rate: Rate, config: Config) -> Optimizer:
+            fields = {k: v for k, v in config.as_dict().items() if k not in _CLIPS}
+            fields["learning_rate"] = rate
+            return cls(**fields, **_clips(config))
 
-    _register(_OPTIMIZERS, "optimizer", key, build)
+        return build
+
+    return _register(_OPTIMIZERS, key, optimizer_cls, builder)
 
 
-def register_schedule_cls(key: str, schedule_cls: Callable[..., Rate]) -> None:
+def register_schedule_cls(key: str, schedule_cls: Optional[Callable[..., Rate]] = None) -> Any:
     """Makes `key` a learning rate type.
 
     Args:
         key: the name of a field in your subclass of `LrConfig`.
         schedule_cls: called with all fields of that config by name, returns a
-            `keras.optimizers.schedules.LearningRateSchedule` or a float.
+            `keras.optimizers.schedules.LearningRateSchedule` or a float. Without it, this is a
+            decorator of the class.
 
     Raises:
-        ValueError: the key is taken.
+        RegistryError: the key is taken.
     """
-    _register(_SCHEDULES, "learning rate", key, lambda config: schedule_cls(**config.as_dict()))
+    return _register(
+        _SCHEDULES, key, schedule_cls, lambda cls: lambda config: cls(**config.as_dict())
+    )
 
 
-def register_warmup_cls(key: str, warmup_cls: Callable[..., Rate]) -> None:
+def register_warmup_cls(key: str, warmup_cls: Optional[Callable[..., Rate]] = None) -> Any:
     """Makes `key` a warmup type.
 
     Args:
         key: the name of a field in your subclass of `WarmupConfig`.
         warmup_cls: called with the rate that follows, a float or a schedule, and all fields of that
-            config by name; returns a schedule.
+            config by name; returns a schedule. Without it, this is a decorator of the class.
 
     Raises:
-        ValueError: the key is taken.
+        RegistryError: the key is taken.
     """
-    _register(_WARMUPS, "warmup", key, lambda rate, config: warmup_cls(rate, **config.as_dict()))
+    return _register(
+        _WARMUPS, key, warmup_cls, lambda cls: lambda rate, config: cls(rate, **config.as_dict())
+    )
+
+
+def _register(
+    table: registry.Registry, key: str, item: Any, builder: Callable[[Any], Callable]
+) -> Any:
+    """Registers the builder of an item, now, or by the decorator that is returned without one."""
+
+    def decorator(item: Any) -> Any:
+        build = builder(item)
+        # For messages: where the item is, and not where its builder was made.
+        build.__module__ = getattr(item, "__module__", build.__module__)
+        build.__qualname__ = getattr(item, "__qualname__", build.__qualname__)
+        build.__doc__ = getattr(item, "__doc__", None)
+        registry.register(table, key)(build)
+        return item
+
+    return decorator if item is None else decorator(item)
 
 
 # ---- optimizers -------------------------------------------------------------------------------
@@ -230,7 +257,9 @@ def _slide(rate: Rate, config: Any) -> Optimizer:
     )
 
 
-_OPTIMIZERS: Dict[str, Callable[[Rate, Any], Optimizer]] = {
+_OPTIMIZERS = registry.Registry("optimizer")
+"""Builders by type, called with the learning rate and the settings."""
+_OPTIMIZERS |= {
     "sgd": _sgd,
     "sgd_experimental": _sgd,
     "adam": _adam,
@@ -325,7 +354,9 @@ def _step_cosine(config: Any) -> Rate:
     return schedule
 
 
-_SCHEDULES: Dict[str, Callable[[Any], Rate]] = {
+_SCHEDULES = registry.Registry("learning rate")
+"""Builders by type, called with the settings."""
+_SCHEDULES |= {
     "constant": _constant,
     "stepwise": _stepwise,
     "exponential": _exponential,
@@ -338,7 +369,9 @@ _SCHEDULES: Dict[str, Callable[[Any], Rate]] = {
     "step_cosine_with_offset": _step_cosine,
 }
 
-_WARMUPS: Dict[str, Callable[[Rate, Any], Rate]] = {
+_WARMUPS = registry.Registry("warmup")
+"""Builders by type, called with the learning rate that follows and the settings."""
+_WARMUPS |= {
     "linear": lambda rate, config: lr_schedule.LinearWarmup(
         rate, **_filled(config, "warmup.linear")
     ),
@@ -348,18 +381,8 @@ _WARMUPS: Dict[str, Callable[[Rate, Any], Rate]] = {
 }
 
 
-# ---- tables -----------------------------------------------------------------------------------
-
-
-def _lookup(table: Dict[str, Callable], section: str, key: Any) -> Callable:
-    if key not in table:
-        raise hyperparams.ConfigError(
-            f"{section}.type {key!r} is not registered.{hyperparams.did_you_mean(key, table)}"
-        )
-    return table[key]
-
-
-def _register(table: Dict[str, Callable], noun: str, key: str, build: Callable) -> None:
-    if key in table:
-        raise ValueError(f"the {noun} {key!r} is already registered; choose another name")
-    table[key] = build
+def _lookup(table: registry.Registry, section: str, key: Any) -> Callable:
+    try:
+        return registry.lookup(table, key)
+    except registry.RegistryError as error:
+        raise hyperparams.ConfigError(f"{section}.type: {error}") from None

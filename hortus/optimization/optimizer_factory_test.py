@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from hortus import hyperparams, optimization
+from hortus import hyperparams, optimization, registry
 from hortus.optimization import lr_schedule, optimizer_factory
 from hortus.optimization.gradient_transformation import GradientTransformation
 from hortus.testing import reference_dir, run_under_engine
@@ -300,7 +300,9 @@ class OwnOptimization(optimization.OptimizationConfig):
 def own_types(monkeypatch):
     """Tables of their own for the test, so that it registers for itself alone."""
     for name in ("_OPTIMIZERS", "_SCHEDULES", "_WARMUPS"):
-        monkeypatch.setattr(optimizer_factory, name, dict(getattr(optimizer_factory, name)))
+        table = registry.Registry("thing")
+        table |= getattr(optimizer_factory, name)
+        monkeypatch.setattr(optimizer_factory, name, table)
     config = {"type": "half", "half": {"share": 0.25, "clipvalue": 2.0}}
     return OwnOptimization({"optimizer": config, "learning_rate": {"type": "saw"}})
 
@@ -312,7 +314,11 @@ def test_own_optimizer_schedule_and_warmup(own_types):
 
     optimization.register_optimizer_cls("half", half)
     optimization.register_schedule_cls("saw", lambda period: 1.0 / period)
-    optimization.register_warmup_cls("saw", lambda rate, period: rate * period)
+
+    @optimization.register_warmup_cls("saw")
+    def rise(rate, period):
+        return rate * period
+
     made = optimization.OptimizerFactory(own_types)
     assert made.build_learning_rate() == pytest.approx(0.1)
     assert float(made.build_optimizer(0.4).learning_rate) == pytest.approx(0.1)
@@ -322,12 +328,12 @@ def test_own_optimizer_schedule_and_warmup(own_types):
 
 def test_what_is_not_registered_is_said_with_near_names(own_types):
     made = optimization.OptimizerFactory(own_types)
-    with pytest.raises(
-        hyperparams.ConfigError, match=r"learning_rate.type 'saw' is not registered"
-    ):
+    with pytest.raises(hyperparams.ConfigError, match=r"learning_rate.type: unknown thing 'saw'"):
         made.build_learning_rate()
     optimization.register_optimizer_cls("halve", keras.optimizers.SGD)
-    with pytest.raises(hyperparams.ConfigError, match=r"'half' is not .* Did you mean .*halve"):
+    with pytest.raises(
+        hyperparams.ConfigError, match=r"unknown thing 'half'; did you mean .*halve"
+    ):
         made.build_optimizer(0.1)
 
 
@@ -340,7 +346,7 @@ def test_what_is_not_registered_is_said_with_near_names(own_types):
     ],
 )
 def test_registering_twice_raises(register, key):
-    with pytest.raises(ValueError, match=f"{key!r} is already registered"):
+    with pytest.raises(registry.RegistryError, match=f"{key!r} is registered twice"):
         register(key, keras.optimizers.SGD)
 
 

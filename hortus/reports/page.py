@@ -3,11 +3,14 @@
 import base64
 import datetime
 import html
-from collections.abc import Iterator, Sequence
-from typing import Any, Optional
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Optional, TypeVar
 
+from hortus import registry
 from hortus.reports import curves
-from hortus.reports.runs import Picture, RecordedRun, Series, best_of
+from hortus.reports.runs import RecordedRun, Series, best_of
+
+_Section = TypeVar("_Section", bound=Callable[[RecordedRun], str])
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1a202c; --soft: #5a6577; --line: #d9dee6;
@@ -45,17 +48,38 @@ _MAX_CHARTS = 24
 _MAX_PICTURES = 24
 
 
+_SECTIONS = registry.Registry("report section")
+
+
+def register_section(title: str) -> Callable[[_Section], _Section]:
+    """Decorates the function that writes a section of the report, after those that are there.
+
+        @page.register_section("Confusions")
+        def confusions(run):
+            '''Which classes are taken for which.'''
+            return page.table(("true", "predicted", "images"), rows_of(run.folder))
+
+    The function receives:
+        run: a `hortus.reports.runs.RecordedRun`: what training left in its folder.
+
+    It returns HTML; an empty text leaves the section out. Text of the run's has to be escaped, as
+    `table` does with its cells. Nothing may be loaded from elsewhere.
+
+    Args:
+        title: the heading, in HTML.
+    """
+    return registry.register(_SECTIONS, title)
+
+
+def registered_sections() -> dict[str, str]:
+    """What each section tells, by its title."""
+    return {title: registry.summary(content) for title, content in _SECTIONS.items()}
+
+
 def render(run: RecordedRun) -> str:
     """The whole page."""
-    sections = [
-        _head(run),
-        _section("Metrics", _metric_table(run)),
-        _section("Curves", _charts(run)),
-        _section("Pictures", _pictures(run.pictures())),
-        _section("Config", _config(run)),
-        _section("How it was run", _starts(run.starts)),
-    ]
-    return document(f"{run.name}: hortus report", "".join(sections))
+    sections = [_section(title, content(run)) for title, content in _SECTIONS.items()]
+    return document(f"{run.name}: hortus report", _head(run) + "".join(sections))
 
 
 def document(title: str, body: str) -> str:
@@ -122,7 +146,9 @@ def _head(run: RecordedRun) -> str:
     )
 
 
+@register_section("Metrics")
 def _metric_table(run: RecordedRun) -> str:
+    """The last and the best value of each metric of validation."""
     rows = []
     for name, series in run.series("validation").items():
         step, value = best_of(name, series)
@@ -132,7 +158,9 @@ def _metric_table(run: RecordedRun) -> str:
     return table(("validation", "last", "best", "at step"), rows)
 
 
+@register_section("Curves")
 def _charts(run: RecordedRun) -> str:
+    """What was logged, step by step."""
     train, validation = run.series("train"), run.series("validation")
     figures = []
     for title, lines in _pairs(train, validation):
@@ -169,7 +197,10 @@ def _pairs(
             yield name, {"train": series}
 
 
-def _pictures(pictures: Sequence[Picture]) -> str:
+@register_section("Pictures")
+def _pictures(run: RecordedRun) -> str:
+    """What the task drew at its last evaluation."""
+    pictures = run.pictures()
     figures = []
     for picture in pictures[:_MAX_PICTURES]:
         source = f"data:image/png;base64,{base64.b64encode(picture.png).decode()}"
@@ -181,7 +212,9 @@ def _pictures(pictures: Sequence[Picture]) -> str:
     return f'<div class="grid2">{"".join(figures)}</div>' if figures else ""
 
 
+@register_section("Config")
 def _config(run: RecordedRun) -> str:
+    """What was set, by whom, and the whole config."""
     origins = run.starts[-1].get("origins", {}) if run.starts else {}
     rows = [
         (path, _text(run.config[path]), origin)
@@ -195,7 +228,10 @@ def _config(run: RecordedRun) -> str:
     )
 
 
-def _starts(starts: Sequence[dict[str, Any]]) -> str:
+@register_section("How it was run")
+def _starts(run: RecordedRun) -> str:
+    """Commands, machine and packages."""
+    starts = run.starts
     rows: list[tuple[str, str]] = []
     for start in starts:
         when = datetime.datetime.fromtimestamp(start.get("time", 0)).strftime("%Y-%m-%d %H:%M:%S")

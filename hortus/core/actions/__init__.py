@@ -9,6 +9,7 @@ from hortus.core.actions.conditional import ConditionalAction
 from hortus.core.actions.early_stopping import EarlyStopping
 from hortus.core.actions.ema_checkpoint import EMACheckpoint
 from hortus.core.actions.export import ExportAction
+from hortus.core.actions.factory import Context, build_actions, register_action, registered_actions
 from hortus.core.actions.max_time import MaxTime
 from hortus.core.actions.new_best_metric import NewBestMetric
 from hortus.core.actions.preemption import Preempted, Preemption
@@ -17,6 +18,7 @@ from hortus.core.actions.recovery import DivergedError, Recovery
 __all__ = [
     "Action",
     "ConditionalAction",
+    "Context",
     "DivergedError",
     "EMACheckpoint",
     "EarlyStopping",
@@ -26,4 +28,7 @@ __all__ = [
     "Preempted",
     "Preemption",
     "Recovery",
+    "build_actions",
+    "register_action",
+    "registered_actions",
 ]

@@ -41,7 +41,7 @@ class LearntClasses:
             raise DataError(
                 f"{params.input_path or params.tfds_name}: its classes ({_some(names)}) are not "
                 f"those that the model has learnt ({_some(self.names)}). Train it in another "
-                "--model_dir, or give it data of the same classes"
+                "folder (model_dir), or give it data of the same classes"
             )
         self._names = names
 

@@ -52,6 +52,10 @@ ADDITIONS = {
     "runtime.deterministic": "runs that repeat bit for bit",
     "runtime.fast_kernels": "whether training may round otherwise to be faster",
     "runtime.virtual_cpu_devices": "several replicas on a laptop",
+    "trainer.eval_actions": "actions of a user's own, by name",
+    "trainer.train_actions": "actions of a user's own, by name",
+    "trainer.summary": "a summary manager of a user's own, by name",
+    "task.extra_metrics": "metrics of a user's own, by name",
     "trainer.early_stopping": "stop when a metric no longer improves",
     "trainer.fast_dev_run": "a few steps of everything",
     "trainer.gradient_accumulation_steps": "large batches on small devices",
@@ -70,6 +74,7 @@ for _split in ("train_data", "validation_data"):
         f"task.{_split}.annotation_file": "COCO's panoptic files",
         f"task.{_split}.color_jitter": "colours of segmentation data can vary too",
         f"task.{_split}.parser.skip_difficult_during_training": "VOC's difficult objects",
+        f"task.{_split}.parser.max_mask_bytes": "how much memory the masks of a batch may take",
     }
 ADDITIONS["task.use_approx_instance_metrics"] = "average precision inside of the compiled step"
 VIDEO_ADDITIONS = {

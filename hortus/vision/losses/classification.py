@@ -1,10 +1,32 @@
 """Losses of image classification."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
 from keras import ops
+
+from hortus.vision.configs import image_classification as configs
+from hortus.vision.losses import factory
+
+
+@factory.register_loss(configs.Losses)
+def build_classification_loss(
+    task_config: configs.ImageClassificationTask,
+) -> Callable[[Any, Any], Any]:
+    """Cross entropy: of a softmax, or of one sigmoid per class."""
+    config, num_classes = task_config.losses, task_config.model.num_classes
+    options = (config.label_smoothing, config.class_weights)
+
+    def loss(labels: Any, model_outputs: Any) -> Any:
+        if task_config.train_data.is_multilabel:
+            # The mean over classes times their number: the sum over the classes of an image.
+            return sigmoid_loss(labels, model_outputs, *options) * num_classes
+        if config.use_binary_cross_entropy:
+            return sigmoid_loss(labels, model_outputs, *options)
+        return softmax_loss(labels, model_outputs, *options)
+
+    return loss
 
 
 def softmax_loss(

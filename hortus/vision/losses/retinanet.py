@@ -8,6 +8,8 @@ import keras
 from keras import ops
 
 from hortus.engine import kernels
+from hortus.vision.configs import retinanet as configs
+from hortus.vision.losses import factory
 from hortus.vision.losses.focal import focal_loss
 from hortus.vision.ops.anchor_labeler import AnchorLabels
 
@@ -83,6 +85,19 @@ class RetinaNetLoss:
         settings = {"alpha": self.alpha, "gamma": self.gamma}
         losses = kernels.in_one_pass(_weighted_focal, logits, classes, weights, **settings)
         return ops.sum(losses)
+
+
+@factory.register_loss(configs.Losses)
+def build_retinanet_loss(task_config: configs.RetinaNetTask) -> RetinaNetLoss:
+    """Focal and Huber loss of the anchors."""
+    config = task_config.losses
+    return RetinaNetLoss(
+        config.focal_loss_alpha,
+        config.focal_loss_gamma,
+        config.huber_loss_delta,
+        config.box_loss_weight,
+        {head.name: head.type for head in task_config.model.head.attribute_heads},
+    )
 
 
 def _weighted_focal(logits: Any, classes: Any, weights: Any, *, alpha: float, gamma: float) -> Any:

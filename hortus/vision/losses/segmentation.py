@@ -1,10 +1,12 @@
 """Losses of semantic segmentation."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from keras import ops
 
+from hortus.vision.configs import semantic_segmentation as configs
+from hortus.vision.losses import factory
 from hortus.vision.ops.resize import resize, resize_nearest
 
 EPSILON = 1e-5
@@ -148,3 +150,36 @@ def _hardest(losses: Any, share: float) -> tuple[Any, Any]:
     kept = ops.maximum(ops.cast(ops.cast(ops.size(losses), "float32") * share, "int32"), 1)
     places = places[:kept]
     return ops.take(losses, places), places
+
+
+@factory.register_loss(configs.Losses)
+def build_segmentation_loss(
+    task_config: configs.SemanticSegmentationTask,
+) -> Callable[[Any, Any], Any]:
+    """Cross entropy of the pixels, and the loss of mask scores where the model has them."""
+    config = task_config.losses
+    of_pixels = SegmentationLoss(
+        label_smoothing=config.label_smoothing,
+        class_weights=config.class_weights,
+        ignore_label=config.ignore_label,
+        use_groundtruth_dimension=config.use_groundtruth_dimension,
+        use_binary_cross_entropy=config.use_binary_cross_entropy,
+        top_k_percent_pixels=config.top_k_percent_pixels,
+        gt_is_matting_map=config.gt_is_matting_map,
+    )
+
+    def loss(labels: Any, model_outputs: Any) -> Any:
+        masks = labels["masks"]
+        if config.gt_is_matting_map:
+            masks = ops.cast(masks, "float32") / 255.0
+        total = of_pixels(logits=model_outputs["logits"], labels=masks)
+        if "mask_scores" in model_outputs:
+            scoring = MaskScoringLoss(config.ignore_label)
+            total = total + config.mask_scoring_weight * scoring(
+                predicted_scores=model_outputs["mask_scores"],
+                logits=model_outputs["logits"],
+                labels=labels["masks"],
+            )
+        return total
+
+    return loss

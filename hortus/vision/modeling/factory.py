@@ -1,16 +1,17 @@
 """Builds models from configs."""
 
+from collections.abc import Callable
 from typing import Any
 
 import keras
 
+from hortus import registry
 from hortus.vision.configs import image_classification as classification_configs
 from hortus.vision.configs import maskrcnn as maskrcnn_configs
 from hortus.vision.configs import retinanet as retinanet_configs
 from hortus.vision.configs import semantic_segmentation as segmentation_configs
 from hortus.vision.modeling import backbones, decoders, heads
 from hortus.vision.modeling.classification_model import ClassificationModel
-from hortus.vision.modeling.config_arguments import field_values
 from hortus.vision.modeling.layers.detection.detection_generator import MultilevelDetectionGenerator
 from hortus.vision.modeling.layers.detection.mask_sampler import MaskSampler
 from hortus.vision.modeling.layers.detection.region_detection_generator import DetectionGenerator
@@ -22,7 +23,54 @@ from hortus.vision.modeling.maskrcnn_model import MaskRCNNModel
 from hortus.vision.modeling.retinanet_model import RetinaNetModel
 from hortus.vision.modeling.segmentation_model import SegmentationModel
 
+Builder = Callable[..., keras.Model]
 
+_BUILDERS = registry.Registry("model for the config")
+
+
+def register_model(config_cls: type) -> Callable[[Builder], Builder]:
+    """Decorates the function that builds a model, and makes it the model of a config class.
+
+        @dataclasses.dataclass
+        class TwinModel(image_classification.ImageClassificationModel):
+            twins: int = 2
+
+        @factory.register_model(TwinModel)
+        def build_twin_model(input_specs, model_config, l2_regularizer=None):
+            return Twin(model_config.twins, ...)
+
+    A task takes it when its own config has such a model: a subclass of the task's config says
+    `model: TwinModel`. A config without a model of its own has that of the nearest of its bases.
+
+    The builder receives:
+        input_specs: `keras.layers.InputSpec` of the images, batch first.
+        model_config: an instance of `config_cls`.
+        l2_regularizer: what to regularise kernels with, or None.
+
+    It returns a `keras.Model` with all of its variables, that is called like the model of the
+    parent config, returns the same structure, and has `backbone` and `checkpoint_items` as it has.
+
+    Args:
+        config_cls: a `hyperparams.Config`.
+    """
+    return registry.register(_BUILDERS, config_cls)
+
+
+def build_model(
+    input_specs: keras.layers.InputSpec,
+    model_config: Any,
+    l2_regularizer: keras.regularizers.Regularizer | None = None,
+) -> keras.Model:
+    """Builds the model that a config describes; see `register_model` for the arguments.
+
+    Raises:
+        RegistryError: no model is registered for the config's class or a base of it.
+    """
+    build = registry.lookup_for(_BUILDERS, type(model_config))
+    return build(input_specs=input_specs, model_config=model_config, l2_regularizer=l2_regularizer)
+
+
+@register_model(classification_configs.ImageClassificationModel)
 def build_classification_model(
     input_specs: keras.layers.InputSpec,
     model_config: classification_configs.ImageClassificationModel,
@@ -54,6 +102,7 @@ def build_classification_model(
     )
 
 
+@register_model(segmentation_configs.SemanticSegmentationModel)
 def build_segmentation_model(
     input_specs: keras.layers.InputSpec,
     model_config: segmentation_configs.SemanticSegmentationModel,
@@ -79,24 +128,21 @@ def build_segmentation_model(
         backbone = _build_backbone(input_specs, model_config, l2_regularizer)
     if decoder is None:
         decoder = _build_decoder(backbone, model_config, l2_regularizer)
-    common: dict[str, Any] = {
-        "num_classes": model_config.num_classes,
-        "norm_act": NormAct.from_config(model_config.norm_activation),
-        "kernel_regularizer": l2_regularizer,
-    }
+    common = (model_config, NormAct.from_config(model_config.norm_activation), l2_regularizer)
     mask_scoring_head = None
     if model_config.mask_scoring_head is not None:
-        mask_scoring_head = heads.MaskScoring(
-            **model_config.mask_scoring_head.as_dict(), **common, name="mask_scoring_head"
+        mask_scoring_head = heads.factory.build_head(
+            model_config.mask_scoring_head, *common, name="mask_scoring_head"
         )
     return SegmentationModel(
         backbone=backbone,
         decoder=decoder,
-        head=heads.SegmentationHead(**model_config.head.as_dict(), **common, name="head"),
+        head=heads.factory.build_head(model_config.head, *common, name="head"),
         mask_scoring_head=mask_scoring_head,
     )
 
 
+@register_model(retinanet_configs.RetinaNet)
 def build_retinanet(
     input_specs: keras.layers.InputSpec,
     model_config: retinanet_configs.RetinaNet,
@@ -118,20 +164,12 @@ def build_retinanet(
         backbone = _build_backbone(input_specs, model_config, l2_regularizer)
     if decoder is None:
         decoder = _build_decoder(backbone, model_config, l2_regularizer)
-    anchor, head = model_config.anchor, field_values(model_config.head)
-    head["share_level_convs"] = head["share_level_convs"] is not False  # null means yes
+    anchor, norm_act = model_config.anchor, NormAct.from_config(model_config.norm_activation)
     return RetinaNetModel(
         backbone=backbone,
         decoder=decoder,
-        head=heads.RetinaNetHead(
-            min_level=model_config.min_level,
-            max_level=model_config.max_level,
-            num_classes=model_config.num_classes,
-            num_anchors_per_location=anchor.num_scales * len(anchor.aspect_ratios),
-            **head,
-            norm_act=NormAct.from_config(model_config.norm_activation),
-            kernel_regularizer=l2_regularizer,
-            name="head",
+        head=heads.factory.build_head(
+            model_config.head, model_config, norm_act, l2_regularizer, name="head"
         ),
         detection_generator=_detection_generator(model_config),
         min_level=model_config.min_level,
@@ -176,6 +214,7 @@ def _detection_generator(
     )
 
 
+@register_model(maskrcnn_configs.MaskRCNN)
 def build_maskrcnn(
     input_specs: keras.layers.InputSpec,
     model_config: maskrcnn_configs.MaskRCNN,

@@ -11,7 +11,7 @@ from hortus.core import config_definitions as cfg
 from hortus.core import task_factory
 from hortus.core.run_identity import RunIdentity
 from hortus.vision import registry_imports
-from hortus.vision.serving.formats.format import FORMATS, ExportError, Format
+from hortus.vision.serving.formats import ExportError, Format, get_format
 from hortus.vision.serving.run import LoadedRun
 from hortus.vision.serving.run_config import config_of
 from hortus.vision.serving.services.service import Service, service_of
@@ -25,7 +25,7 @@ class Description:
     """The content of the file."""
 
     format: str
-    """A key of `FORMATS`."""
+    """Name of the format."""
     class_names: tuple[str, ...]
     facts: dict[str, Any]
     """Of the service, see `Service.facts`."""
@@ -42,7 +42,7 @@ class Description:
     @property
     def form(self) -> Format:
         """The format."""
-        return FORMATS[self.format]
+        return get_format(self.format)
 
     def params(self) -> cfg.ExperimentConfig:
         """The config of the training."""

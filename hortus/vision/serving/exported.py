@@ -8,7 +8,7 @@ import numpy as np
 
 from hortus.core import config_definitions as cfg
 from hortus.vision.serving.description import Description
-from hortus.vision.serving.formats.format import Runtime
+from hortus.vision.serving.formats import Runtime
 from hortus.vision.serving.images import decode
 
 

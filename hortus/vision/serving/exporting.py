@@ -13,9 +13,10 @@ from typing import Any, Optional
 import numpy as np
 
 from hortus import engine
+from hortus.core import user_modules
 from hortus.vision.dataloaders.errors import DataError
 from hortus.vision.serving.description import describe, description_path
-from hortus.vision.serving.formats.format import FORMATS, ExportError
+from hortus.vision.serving.formats import ExportError, get_format
 from hortus.vision.serving.images import Picture, decode, find_images, read_image
 from hortus.vision.serving.parity import Parity, compare
 from hortus.vision.serving.run import BEST, load_run
@@ -53,7 +54,7 @@ def export_run(
 
     Args:
         model_dir: folder of the run.
-        form: a key of `FORMATS`.
+        form: name of the format: saved_model, onnx, litert, openvino, or one that was registered.
         output: file to write, or folder for a SavedModel. A JSON file that describes it is written
             beside, or inside.
         checkpoint: see `load_run`.
@@ -67,15 +68,15 @@ def export_run(
         ExportError: a package is missing, the format cannot hold the model, or export and model
             differ by more than `LIMIT`. What was at `output` before is as it was.
     """
-    wanted = FORMATS[form]
+    wanted = get_format(form)
     wanted.require()
     output = output.rstrip("/")
     if wanted.ending and not output.endswith(wanted.ending):
         output += wanted.ending
     if os.path.lexists(output) and not force:
-        raise ExportError(f"--output {output}: is there already; --force replaces it")
+        raise ExportError(f"output {output}: is there already; `force` replaces it")
     if os.path.isdir(output) and not os.path.isfile(description_path(output)):
-        raise ExportError(f"--output {output}: is a folder with other things than an export")
+        raise ExportError(f"output {output}: is a folder with other things than an export")
     run = load_run(
         model_dir, checkpoint, experiment=experiment, in_float32=True, overrides=overrides
     )
@@ -90,11 +91,21 @@ def export_run(
             wanted.write(service, run.model, path)
         else:
             checkpoint = os.path.abspath(run.checkpoint)
-            _write_elsewhere([model_dir, form, path, checkpoint, experiment, list(overrides)])
+            _write_elsewhere(
+                [
+                    user_modules.asked(),
+                    model_dir,
+                    form,
+                    path,
+                    checkpoint,
+                    experiment,
+                    list(overrides),
+                ]
+            )
         parity = compare(service, expected, wanted.open_runtime(path), pictures)
         if not parity.holds:
             raise ExportError(
-                f"the {form} export is not as good as the model and was not kept: {parity}; "
+                f"the {wanted.name} export is not as good as the model and was not kept: {parity}; "
                 f"the limit is {LIMIT}"
             )
         description = describe(run, service, wanted, tuple(sorted(expected[0])))
@@ -109,14 +120,14 @@ def _pictures(service: Service, images: Sequence[str]) -> list[Picture]:
         return [read_image(found.path) for found in find_images(images)[:COMPARED_IMAGES]]
     data = service.task_config.validation_data
     if not (data.input_path or data.tfds_name):
-        raise ExportError("which images shall the export be tried on? Name some with --images")
+        raise ExportError("which images shall the export be tried on? Name some: `images`")
     try:
         pairs = service.build_reader().pairs().take(COMPARED_IMAGES)
         found = [decode(example[service.image_key].numpy(), False) for example, _ in pairs]
     except DataError as error:
         raise ExportError(
             f"the validation data, on which the export is to be tried, cannot be read: {error}. "
-            "Name other images with --images"
+            "Name others: `images`"
         ) from error
     return found
 
@@ -146,16 +157,18 @@ def _write_elsewhere(arguments: list[Any]) -> None:
     )
     if done.returncode:
         lines = done.stdout.strip().splitlines()
-        raise ExportError(f"writing the {arguments[1]} export failed: {lines[-1] if lines else ''}")
+        raise ExportError(f"writing the {arguments[2]} export failed: {lines[-1] if lines else ''}")
 
 
 def _write(arguments: str) -> None:
     """What the process of `_write_elsewhere` does."""
-    model_dir, form, path, checkpoint, experiment, overrides = json.loads(arguments)
+    modules, model_dir, form, path, checkpoint, experiment, overrides = json.loads(arguments)
+    for module in modules:
+        user_modules.load(module)
     run = load_run(
         model_dir, checkpoint, experiment=experiment, in_float32=True, overrides=overrides
     )
-    FORMATS[form].write(service_of(run.task, run.class_names), run.model, path)
+    get_format(form).write(service_of(run.task, run.class_names), run.model, path)
 
 
 def _move(folder: str, parent: str) -> None:

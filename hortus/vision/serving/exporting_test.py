@@ -12,7 +12,7 @@ from hortus.vision.serving import exporting
 from hortus.vision.serving.description import read_description
 from hortus.vision.serving.exported import evaluate_export
 from hortus.vision.serving.exporting import export_run
-from hortus.vision.serving.formats.format import FORMATS, ExportError, Format
+from hortus.vision.serving.formats import FORMATS, ExportError, Onnx
 from hortus.vision.serving.parity import Parity
 from hortus.vision.serving.predictor import Predictor
 from hortus.vision.serving.services.differences import detection_differences, difference
@@ -140,10 +140,12 @@ def test_what_is_there_is_not_replaced_unasked(classifier, tmp_path):
 
 
 def test_a_missing_package_says_what_to_install():
+    form = Onnx()
+    form.writes_with = ("no_such_package",)
     with pytest.raises(
         ExportError, match=r"without no_such_package: pip install 'hortus\[export\]'"
     ):
-        Format("onnx", ".onnx", ("no_such_package",)).require()
+        form.require()
 
 
 @pytest.mark.parametrize(

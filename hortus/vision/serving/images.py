@@ -206,5 +206,5 @@ def _decode_with_pillow(image: Image.Image) -> np.ndarray:
 def _too_large(what: str, max_pixels: int) -> str:
     return (
         f"{what}, more than {max_pixels / 1e6:.0f} million: make it smaller, cut it into parts, or "
-        "allow more with --max-pixels"
+        "allow more: `max_pixels`"
     )

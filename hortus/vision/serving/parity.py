@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from hortus.vision.serving.formats.format import Runtime
+from hortus.vision.serving.formats import Runtime
 from hortus.vision.serving.images import Picture
 from hortus.vision.serving.services.differences import LIMIT
 from hortus.vision.serving.services.service import Service

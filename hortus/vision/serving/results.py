@@ -27,7 +27,7 @@ class ResultFolder:
     """Writes results as they come.
 
     Args:
-        folder: where; made if it is not there.
+        folder: where; made when there is something to write.
         images: all images that results will come for.
         pictures: whether to draw.
         resume: whether results that are in the folder already stay. Otherwise they are replaced.
@@ -49,7 +49,6 @@ class ResultFolder:
         self._ids = _image_ids(images)
         self._taken = {row["picture"] for row in self._images if "picture" in row}
         self._names: dict[str, str] = {}
-        os.makedirs(folder, exist_ok=True)
 
     @property
     def done(self) -> set[str]:
@@ -90,6 +89,7 @@ class ResultFolder:
 
     def save(self) -> None:
         """Writes both JSON files, as they are to be at this moment."""
+        os.makedirs(self.folder, exist_ok=True)
         for name, rows in ((PREDICTIONS, self._predictions), (IMAGES, self._images)):
             lines = ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
             atomic_file.replace(os.path.join(self.folder, name), f"[\n{lines}\n]\n".encode())
@@ -142,5 +142,5 @@ def _read(folder: str, name: str) -> list[dict[str, Any]]:
     except ValueError:
         content = None
     if not isinstance(content, list):
-        raise OSError(0, "is not what `hortus predict` writes; start anew without --resume", path)
+        raise OSError(0, "is not what `hortus predict` writes; start anew without `resume`", path)
     return content

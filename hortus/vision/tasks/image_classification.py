@@ -14,7 +14,7 @@ from hortus.vision.dataloaders.classification import reader as classification_in
 from hortus.vision.dataloaders.learnt_classes import LearntClasses
 from hortus.vision.dataloaders.readers import Readers
 from hortus.vision.evaluation import classification as metrics_lib
-from hortus.vision.losses import classification as losses
+from hortus.vision.losses.factory import build_loss
 from hortus.vision.modeling import factory
 from hortus.vision.tasks.task_model import build_task_model
 from hortus.vision.visualization.confusion_matrix import draw_confusion_matrix
@@ -42,7 +42,7 @@ class ImageClassificationTask(base_task.Task):
     # ---- model ------------------------------------------------------------------------------
 
     def build_model(self) -> keras.Model:
-        return build_task_model(factory.build_classification_model, self.task_config)
+        return build_task_model(factory.build_model, self.task_config)
 
     # ---- data -------------------------------------------------------------------------------
 
@@ -110,31 +110,23 @@ class ImageClassificationTask(base_task.Task):
     def build_losses(
         self, labels: Any, model_outputs: Any, aux_losses: Optional[Any] = None
     ) -> Any:
-        config = self.task_config.losses
-        smoothing = config.label_smoothing
-        options = {"class_weights": config.class_weights}
-        if self._is_multilabel:
-            # The mean over classes times their number: the sum over the classes of an image.
-            loss = losses.sigmoid_loss(labels, model_outputs, smoothing, **options)
-            loss = loss * self.task_config.model.num_classes
-        elif config.use_binary_cross_entropy:
-            loss = losses.sigmoid_loss(labels, model_outputs, smoothing, **options)
-        else:
-            loss = losses.softmax_loss(labels, model_outputs, smoothing, **options)
-        return base_task.add_losses(loss * config.loss_weight, aux_losses)
+        loss = build_loss(self.task_config)(labels, model_outputs)
+        return base_task.add_losses(loss * self.task_config.losses.loss_weight, aux_losses)
 
     def build_metrics(self, training: bool = True) -> list[keras.metrics.Metric]:
         config = self.task_config
         if self._is_multilabel:
-            return [] if training else metrics_lib.multi_label_metrics(config.model.num_classes)
+            own = [] if training else metrics_lib.multi_label_metrics(config.model.num_classes)
+            return own + self.build_extra_metrics()
         evaluation = config.evaluation
-        return metrics_lib.single_label_metrics(
+        own = metrics_lib.single_label_metrics(
             has_class_numbers=self._has_class_numbers,
             top_k=evaluation.top_k,
             thresholds=evaluation.precision_and_recall_thresholds,
             num_classes=config.model.num_classes,
             per_class=evaluation.report_per_class_precision_and_recall and not training,
         )
+        return own + self.build_extra_metrics()
 
     # ---- steps ------------------------------------------------------------------------------
 

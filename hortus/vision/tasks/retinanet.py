@@ -10,7 +10,8 @@ from hortus import engine
 from hortus.core import base_task, task_factory
 from hortus.engine import collectives
 from hortus.vision.configs import retinanet as configs
-from hortus.vision.losses.retinanet import RetinaNetLoss, RetinaNetLosses, num_matched
+from hortus.vision.losses.factory import build_loss
+from hortus.vision.losses.retinanet import RetinaNetLosses, num_matched
 from hortus.vision.modeling import factory
 from hortus.vision.ops.anchor_labeler import AnchorLabeler, AnchorLabels
 from hortus.vision.ops.anchors import AnchorGenerator
@@ -48,7 +49,7 @@ class RetinaNetTask(base_task.Task):
     # ---- model ------------------------------------------------------------------------------
 
     def build_model(self) -> keras.Model:
-        return build_task_model(factory.build_retinanet, self.task_config)
+        return build_task_model(factory.build_model, self.task_config)
 
     # ---- data -------------------------------------------------------------------------------
 
@@ -123,14 +124,8 @@ class RetinaNetTask(base_task.Task):
             model_outputs: of the model.
             normalizer: see `RetinaNetLoss`.
         """
-        config, num_classes = self.task_config.losses, self.task_config.model.num_classes
-        criterion = RetinaNetLoss(
-            config.focal_loss_alpha,
-            config.focal_loss_gamma,
-            config.huber_loss_delta,
-            config.box_loss_weight,
-            {name: head.type for name, head in self._attributes.items()},
-        )
+        num_classes = self.task_config.model.num_classes
+        criterion = build_loss(self.task_config)
         attributes = {
             name: flatten_levels(model_outputs["attribute_outputs"][name], head.size)
             for name, head in self._attributes.items()
@@ -154,13 +149,19 @@ class RetinaNetTask(base_task.Task):
         return base_task.add_losses(losses.total * self.task_config.losses.loss_weight, aux_losses)
 
     def build_metrics(self, training: bool = True) -> list[keras.metrics.Metric]:
-        names = ["total_loss", "cls_loss", "box_loss", "model_loss"]
-        names += [f"{name}_loss" for name in self._attributes]
-        metrics = [keras.metrics.Mean(name=name) for name in names]
-        if self.task_config.use_approx_instance_metrics and not training:
+        metrics = [keras.metrics.Mean(name=name) for name in self._loss_names]
+        if training:
+            return metrics
+        if self.task_config.use_approx_instance_metrics:
             classes = self.task_config.model.num_classes
             metrics.append(MeanInstanceAP(classes, name="approximate_AP50"))
-        return metrics
+        return metrics + self.build_extra_metrics()
+
+    @property
+    def _loss_names(self) -> list[str]:
+        """Of the metrics that `process_losses` updates."""
+        names = ["total_loss", "cls_loss", "box_loss", "model_loss"]
+        return names + [f"{name}_loss" for name in self._attributes]
 
     def process_losses(self, metrics: Any, total: Any, losses: RetinaNetLosses) -> None:
         """Updates the metrics that `build_metrics` made; leaves others alone."""
@@ -209,9 +210,8 @@ class RetinaNetTask(base_task.Task):
         losses = self.detection_losses(targets, outputs)
         loss = self._total(losses, model.losses)
         self.process_losses(metrics, loss, losses)
-        for metric in metrics or ():
-            if isinstance(metric, MeanInstanceAP):
-                metric.update_state(labels, outputs)
+        others = [metric for metric in metrics or () if metric.name not in self._loss_names]
+        self.process_metrics(others, labels, outputs)
         logs = {self.loss: loss}
         if not self.task_config.use_coco_metrics:
             return logs

@@ -16,11 +16,8 @@ from hortus.vision.dataloaders.readers import Readers
 from hortus.vision.dataloaders.segmentation import reader as segmentation_input
 from hortus.vision.evaluation import iou
 from hortus.vision.evaluation import segmentation as metrics_lib
-from hortus.vision.losses.segmentation import (
-    MaskScoringLoss,
-    SegmentationLoss,
-    actual_mask_scores,
-)
+from hortus.vision.losses.factory import build_loss
+from hortus.vision.losses.segmentation import actual_mask_scores
 from hortus.vision.modeling import factory
 from hortus.vision.ops.resize import resize_nearest
 from hortus.vision.tasks.task_model import build_task_model
@@ -82,7 +79,7 @@ class SemanticSegmentationTask(base_task.Task):
     # ---- model ------------------------------------------------------------------------------
 
     def build_model(self) -> keras.Model:
-        return build_task_model(factory.build_segmentation_model, self.task_config)
+        return build_task_model(factory.build_model, self.task_config)
 
     # ---- data -------------------------------------------------------------------------------
 
@@ -141,36 +138,18 @@ class SemanticSegmentationTask(base_task.Task):
     def build_losses(
         self, labels: Any, model_outputs: Any, aux_losses: Optional[Any] = None
     ) -> Any:
-        config = self.task_config.losses
-        loss_fn = SegmentationLoss(
-            label_smoothing=config.label_smoothing,
-            class_weights=config.class_weights,
-            ignore_label=config.ignore_label,
-            use_groundtruth_dimension=config.use_groundtruth_dimension,
-            use_binary_cross_entropy=config.use_binary_cross_entropy,
-            top_k_percent_pixels=config.top_k_percent_pixels,
-            gt_is_matting_map=config.gt_is_matting_map,
-        )
-        masks = labels["masks"]
-        if self._is_matting:
-            masks = ops.cast(masks, "float32") / 255.0
-        loss = loss_fn(logits=model_outputs["logits"], labels=masks)
-        if "mask_scores" in model_outputs:
-            scoring = MaskScoringLoss(config.ignore_label)
-            loss = loss + config.mask_scoring_weight * scoring(
-                predicted_scores=model_outputs["mask_scores"],
-                logits=model_outputs["logits"],
-                labels=labels["masks"],
-            )
-        return base_task.add_losses(loss * config.loss_weight, aux_losses)
+        loss = build_loss(self.task_config)(labels, model_outputs)
+        return base_task.add_losses(loss * self.task_config.losses.loss_weight, aux_losses)
 
     def build_metrics(self, training: bool = True) -> list[keras.metrics.Metric]:
         config = self.task_config
-        if training:
-            wanted = config.evaluation.report_train_mean_iou
-            return [metrics_lib.MeanIoU(config.model.num_classes)] if wanted else []
+        own: list[keras.metrics.Metric] = []
         # The IoU of an evaluation comes from `reduce_aggregated_logs`, which counts exactly.
-        return [metrics_lib.MaskScoresMSE()] if config.model.mask_scoring_head is not None else []
+        if training and config.evaluation.report_train_mean_iou:
+            own.append(metrics_lib.MeanIoU(config.model.num_classes))
+        if not training and config.model.mask_scoring_head is not None:
+            own.append(metrics_lib.MaskScoresMSE())
+        return own + self.build_extra_metrics()
 
     def _class_labels(self, labels: dict[str, Any]) -> dict[str, Any]:
         """Labels with class numbers, which a matte has not: from the middle on it is foreground."""

@@ -11,6 +11,7 @@ from hortus.vision.dataloaders.augment.factory import (
     build_image_augmentation,
     build_random_erasing,
     build_three_augment,
+    register_augmentation,
 )
 from hortus.vision.dataloaders.augment.mixing import MixupAndCutmix
 from hortus.vision.dataloaders.augment.rand_augment import RandAugment
@@ -27,4 +28,5 @@ __all__ = [
     "build_image_augmentation",
     "build_random_erasing",
     "build_three_augment",
+    "register_augmentation",
 ]

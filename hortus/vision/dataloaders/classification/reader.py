@@ -7,7 +7,14 @@ from typing import Any, Optional
 import tensorflow as tf
 
 from hortus.vision.configs import image_classification as configs
-from hortus.vision.dataloaders import augment, decoder, image_files, parser, preprocess
+from hortus.vision.dataloaders import (
+    augment,
+    decoder,
+    file_types,
+    image_files,
+    parser,
+    preprocess,
+)
 from hortus.vision.dataloaders.dataset_info import DatasetInfo
 from hortus.vision.dataloaders.errors import DataError
 from hortus.vision.dataloaders.input_reader import InputReader
@@ -16,7 +23,17 @@ from hortus.vision.dataloaders.sources.base import Source
 from hortus.vision.dataloaders.sources.factory import by_name
 from hortus.vision.dataloaders.sources.record_files import COMPRESSIONS
 
-FILE_TYPES = (*COMPRESSIONS, "folder", "csv")
+
+@file_types.register_classification_files("folder")
+def _read_folders(input_path: Any, params: configs.DataConfig) -> image_files.LabelledImages:
+    """A folder with one sub-folder per class."""
+    return image_files.read_folders(input_path)
+
+
+@file_types.register_classification_files("csv")
+def _read_csv(input_path: Any, params: configs.DataConfig) -> image_files.LabelledImages:
+    """Lines of an image's path and its class."""
+    return image_files.read_csv(input_path, params.is_multilabel)
 
 
 class Decoder(decoder.Decoder):
@@ -193,10 +210,11 @@ def build_reader(
         )
     parse = Parser(size, num_classes, params).parse_fn(bool(params.is_training))
     mix = _mixing(params, num_classes)
-    if params.file_type not in FILE_TYPES:
+    known = file_types.names(file_types.CLASSIFICATION)
+    if params.file_type not in known:
         raise DataError(
             f"file_type {params.file_type!r} is not for classification; expected one of "
-            f"{', '.join(FILE_TYPES)}"
+            f"{', '.join(known)}"
         )
     if params.tfds_name or params.file_type in COMPRESSIONS:
         if params.tfds_name:
@@ -220,13 +238,9 @@ def _mixing(params: configs.DataConfig, num_classes: int) -> Optional[Callable[.
 def _image_file_sources(
     params: configs.DataConfig, num_classes: int, class_names: Sequence[str]
 ) -> dict[str, Source]:
-    """The sources of folders or CSV files; those of a mix have their classes in common."""
-    sets = {}
-    for name, path in by_name(params.input_path).items():
-        if params.file_type == "folder":
-            sets[name] = image_files.read_folders(path)
-        else:
-            sets[name] = image_files.read_csv(path, params.is_multilabel)
+    """The sources of image files; those of a mix have their classes in common."""
+    read = file_types.CLASSIFICATION[params.file_type]
+    sets = {name: read(path, params) for name, path in by_name(params.input_path).items()}
     names = tuple(class_names)
     if not names:
         found = {name for images in sets.values() for name in images.class_names}

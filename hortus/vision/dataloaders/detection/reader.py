@@ -9,6 +9,7 @@ from typing import Any, Optional
 import tensorflow as tf
 
 from hortus.vision.configs import detection as configs
+from hortus.vision.dataloaders import file_types
 from hortus.vision.dataloaders.dataset_info import DatasetInfo
 from hortus.vision.dataloaders.detection import checks as detection_checks
 from hortus.vision.dataloaders.detection import coco_files, instance_files, voc_files
@@ -24,12 +25,36 @@ from hortus.vision.dataloaders.sources.factory import by_name
 from hortus.vision.dataloaders.sources.record_files import COMPRESSIONS
 from hortus.vision.dataloaders.sources.table import Table
 
-READERS = {
-    "coco": coco_files.read_coco,
-    "voc": voc_files.read_voc,
-    "instance_masks": instance_files.read_instance_masks,
-}
-FILE_TYPES = (*COMPRESSIONS, *READERS)
+READERS = file_types.DETECTION
+"""By the name that `file_type` has in configs."""
+
+
+@file_types.register_detection_files("coco")
+def _read_coco(
+    input_path: Any, params: configs.DataConfig, include_masks: bool = False
+) -> DetectionSet:
+    """COCO's JSON files."""
+    return coco_files.read_coco(
+        input_path, params.image_dir, include_masks, params.allow_paths_outside
+    )
+
+
+@file_types.register_detection_files("voc")
+def _read_voc(
+    input_path: Any, params: configs.DataConfig, include_masks: bool = False
+) -> DetectionSet:
+    """Pascal VOC's folders."""
+    return voc_files.read_voc(
+        input_path, params.image_dir, include_masks, params.allow_paths_outside
+    )
+
+
+@file_types.register_detection_files("instance_masks")
+def _read_instance_masks(
+    input_path: Any, params: configs.DataConfig, include_masks: bool = False
+) -> DetectionSet:
+    """A folder of images beside a folder of masks whose numbers are objects."""
+    return instance_files.read_instance_masks(input_path, params.image_dir, include_masks)
 
 
 def build_reader(
@@ -101,12 +126,11 @@ def read_sets(params: configs.DataConfig, include_masks: bool = False) -> dict[s
     if params.file_type not in READERS:
         raise DataError(
             f"file_type {params.file_type!r} is not for detection; expected one of "
-            f"{', '.join(FILE_TYPES)}"
+            f"{', '.join(file_types.names(READERS))}"
         )
     read = READERS[params.file_type]
     return {
-        name: read(path, params.image_dir, include_masks, params.allow_paths_outside)
-        for name, path in by_name(params.input_path).items()
+        name: read(path, params, include_masks) for name, path in by_name(params.input_path).items()
     }
 
 

@@ -6,7 +6,7 @@ from typing import Any, Optional
 import tensorflow as tf
 
 from hortus.vision.configs import semantic_segmentation as configs
-from hortus.vision.dataloaders import augment, decoder, parser, preprocess
+from hortus.vision.dataloaders import augment, decoder, file_types, parser, preprocess
 from hortus.vision.dataloaders.dataset_info import DatasetInfo
 from hortus.vision.dataloaders.errors import DataError
 from hortus.vision.dataloaders.input_reader import InputReader
@@ -20,7 +20,6 @@ from hortus.vision.dataloaders.sources.record_files import COMPRESSIONS
 
 MASK_KEY = "image/segmentation/class/encoded"
 """Record field with the mask, a PNG of class numbers."""
-FILE_TYPES = (*COMPRESSIONS, "masks", "coco_panoptic")
 
 Labels = dict[str, tf.Tensor]
 
@@ -277,10 +276,11 @@ def build_reader(
       num_classes: classes of the model; others in a mask are an error. 0 for any.
       ignore_label: number of pixels that do not count.
     """
-    if params.file_type not in FILE_TYPES:
+    known = file_types.names(file_types.SEGMENTATION)
+    if params.file_type not in known:
         raise DataError(
             f"file_type {params.file_type!r} is not for segmentation; expected one of "
-            f"{', '.join(FILE_TYPES)}"
+            f"{', '.join(known)}"
         )
     if not params.input_path and not params.tfds_name:
         raise DataError("input_path is empty: where is the data?")
@@ -338,6 +338,24 @@ class _PaddedBatches:
         )
 
 
+@file_types.register_segmentation_files("masks")
+def _read_masks(
+    input_path: Any, params: configs.DataConfig, mask_path: Any
+) -> mask_files.MaskedImages:
+    """A folder of images beside a folder of masks."""
+    return mask_files.read_mask_folders(input_path, mask_path)
+
+
+@file_types.register_segmentation_files("coco_panoptic")
+def _read_coco_panoptic(
+    input_path: Any, params: configs.DataConfig, mask_path: Any
+) -> mask_files.MaskedImages:
+    """COCO's panoptic format: images, masks and a JSON file."""
+    return mask_files.read_coco_panoptic(
+        input_path, mask_path, params.annotation_file, params.allow_paths_outside
+    )
+
+
 def _mask_file_sources(
     params: configs.DataConfig, num_classes: int, ignore_label: int
 ) -> dict[str, Source]:
@@ -348,15 +366,11 @@ def _mask_file_sources(
             "has not"
         )
     mask_paths = by_name(params.mask_path)
-    sets = {}
-    for name, path in by_name(params.input_path).items():
-        masks = mask_paths.get(name)
-        if params.file_type == "masks":
-            sets[name] = mask_files.read_mask_folders(path, masks)
-        else:
-            sets[name] = mask_files.read_coco_panoptic(
-                path, masks, params.annotation_file, params.allow_paths_outside
-            )
+    read = file_types.SEGMENTATION[params.file_type]
+    sets = {
+        name: read(path, params, mask_paths.get(name))
+        for name, path in by_name(params.input_path).items()
+    }
     names = {images.class_names for images in sets.values() if images.class_names}
     if len(names) > 1:
         raise DataError(f"the data sets {', '.join(sets)} have different classes")

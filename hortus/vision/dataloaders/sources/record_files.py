@@ -9,6 +9,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from hortus.vision.dataloaders import file_types
 from hortus.vision.dataloaders.dataset_info import DatasetInfo, read_info
 from hortus.vision.dataloaders.errors import DataError
 from hortus.vision.dataloaders.sources.base import (
@@ -21,7 +22,8 @@ from hortus.vision.dataloaders.sources.base import (
     shuffle_in_blocks,
 )
 
-COMPRESSIONS = {"tfrecord": "", "tfrecord_compressed": "GZIP"}
+COMPRESSIONS = file_types.RECORDS
+"""Of files of records, by `file_type`."""
 _GZIP = b"\x1f\x8b"
 _PREFETCHED = 16
 """Records read ahead per file, where files are far away."""

@@ -1,30 +1,15 @@
 """Builds backbones from configs."""
 
-import importlib
 from collections.abc import Callable
 from typing import Any
 
 import keras
 
-from hortus.core import registry
+from hortus import registry
 
 Builder = Callable[..., keras.Model]
 
 _BUILDERS = registry.Registry("backbone")
-
-# Our own backbones, by key, and the module that registers each: only what is used is imported.
-_MODULES = {
-    "dilated_resnet": "dilated_resnet",
-    "efficientnet": "efficientnet",
-    "mobiledet": "mobiledet",
-    "mobilenet": "mobilenet",
-    "resnet": "resnet",
-    "resnet_unet": "resnet_unet",
-    "revnet": "revnet",
-    "spinenet": "spinenet",
-    "spinenet_mobile": "spinenet_mobile",
-    "vit": "vit",
-}
 
 
 def register_backbone_builder(key: str) -> Callable[[Builder], Builder]:
@@ -76,10 +61,8 @@ def build_backbone(
         RegistryError: no builder has the key `backbone_config.type`.
     """
     key = backbone_config.type
-    if key in _MODULES:
-        _load(_MODULES[key])
-    elif key not in _BUILDERS:
-        registered_backbones()  # so that the message can name what is near
+    if key not in _BUILDERS:
+        registered_backbones()
     build = registry.lookup(_BUILDERS, key)
     return build(
         input_specs=input_specs,
@@ -90,11 +73,6 @@ def build_backbone(
 
 
 def registered_backbones() -> list[str]:
-    """All values that `backbone.type` can have: ours, and those that others registered."""
-    for module in _MODULES.values():
-        _load(module)
+    """All values that `backbone.type` can have: ours, of every module here, and those of others."""
+    registry.import_all("hortus.vision.modeling.backbones")
     return sorted(_BUILDERS)
-
-
-def _load(module: str) -> None:
-    importlib.import_module(f"hortus.vision.modeling.backbones.{module}")

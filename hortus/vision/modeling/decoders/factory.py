@@ -1,24 +1,15 @@
 """Builds decoders from configs."""
 
-import importlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import keras
 
-from hortus.core import registry
+from hortus import registry
 
 Builder = Callable[..., keras.Model | None]
 
 _BUILDERS = registry.Registry("decoder")
-
-# Our own decoders, by key, and the module that registers each: only what is used is imported.
-_MODULES = {
-    "aspp": "aspp",
-    "fpn": "fpn",
-    "identity": "identity",
-    "nasfpn": "nasfpn",
-}
 
 
 def register_decoder_builder(key: str) -> Callable[[Builder], Builder]:
@@ -69,20 +60,13 @@ def build_decoder(
         RegistryError: no builder has the key `model_config.decoder.type`.
     """
     key = model_config.decoder.type
-    if key in _MODULES:
-        _load(_MODULES[key])
-    elif key not in _BUILDERS:
-        registered_decoders()  # so that the message can name what is near
+    if key not in _BUILDERS:
+        registered_decoders()
     build = registry.lookup(_BUILDERS, key)
     return build(input_specs=input_specs, model_config=model_config, l2_regularizer=l2_regularizer)
 
 
 def registered_decoders() -> list[str]:
-    """All values that `decoder.type` can have: ours, and those that others registered."""
-    for module in _MODULES.values():
-        _load(module)
+    """All values that `decoder.type` can have: ours, of every module here, and those of others."""
+    registry.import_all("hortus.vision.modeling.decoders")
     return sorted(_BUILDERS)
-
-
-def _load(module: str) -> None:
-    importlib.import_module(f"hortus.vision.modeling.decoders.{module}")

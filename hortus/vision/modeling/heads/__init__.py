@@ -1,5 +1,6 @@
-"""Heads: features to predictions."""
+"""Heads: features to predictions. `factory` builds them from a config."""
 
+from hortus.vision.modeling.heads import factory
 from hortus.vision.modeling.heads.detection_head import DetectionHead
 from hortus.vision.modeling.heads.mask_head import MaskHead
 from hortus.vision.modeling.heads.mask_scoring import MaskScoring
@@ -14,4 +15,5 @@ __all__ = [
     "RPNHead",
     "RetinaNetHead",
     "SegmentationHead",
+    "factory",
 ]

@@ -7,7 +7,9 @@ from typing import Any
 import keras
 from keras import ops
 
-from hortus.vision.modeling.heads import initializers
+from hortus.vision.configs import heads as configs
+from hortus.vision.modeling.config_arguments import field_values
+from hortus.vision.modeling.heads import factory, initializers
 from hortus.vision.modeling.layers.blocks.block import Block, Shape, build_chain, fresh_initializer
 from hortus.vision.modeling.layers.resampling.resize_like import resize
 
@@ -103,3 +105,21 @@ class MaskScoring(Block):
 
     def compute_output_shape(self, input_shape: Shape) -> Shape:
         return (input_shape[0], self.num_classes)
+
+
+@factory.register_head(configs.MaskScoringHead)
+def build_mask_scoring(
+    head_config: configs.MaskScoringHead,
+    model_config: Any,
+    norm_act: Any,
+    l2_regularizer: keras.regularizers.Regularizer | None = None,
+    name: str | None = None,
+) -> MaskScoring:
+    """Builds the head from its config."""
+    return MaskScoring(
+        num_classes=model_config.num_classes,
+        **field_values(head_config),
+        norm_act=norm_act,
+        kernel_regularizer=l2_regularizer,
+        name=name,
+    )

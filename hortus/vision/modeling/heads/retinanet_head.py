@@ -6,7 +6,9 @@ from typing import Any
 
 import keras
 
-from hortus.vision.modeling.heads import initializers
+from hortus.vision.configs import heads as configs
+from hortus.vision.modeling.config_arguments import field_values
+from hortus.vision.modeling.heads import factory, initializers
 from hortus.vision.modeling.layers.blocks.block import Block, Shape
 from hortus.vision.modeling.layers.convolution.multilevel_conv import (
     MultilevelConv,
@@ -233,3 +235,26 @@ def _with_defaults(attribute: Any) -> dict[str, Any]:
             f"{', '.join(attribute)}"
         )
     return {**_ATTRIBUTE_DEFAULTS, **attribute}
+
+
+@factory.register_head(configs.RetinaNetHead)
+def build_retinanet_head(
+    head_config: configs.RetinaNetHead,
+    model_config: Any,
+    norm_act: Any,
+    l2_regularizer: keras.regularizers.Regularizer | None = None,
+    name: str | None = None,
+) -> RetinaNetHead:
+    """Builds the head from its config."""
+    anchor, fields = model_config.anchor, field_values(head_config)
+    fields["share_level_convs"] = fields["share_level_convs"] is not False  # null means yes
+    return RetinaNetHead(
+        min_level=model_config.min_level,
+        max_level=model_config.max_level,
+        num_classes=model_config.num_classes,
+        num_anchors_per_location=anchor.num_scales * len(anchor.aspect_ratios),
+        **fields,
+        norm_act=norm_act,
+        kernel_regularizer=l2_regularizer,
+        name=name,
+    )

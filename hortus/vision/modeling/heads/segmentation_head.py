@@ -5,7 +5,9 @@ from typing import Any
 import keras
 from keras import ops
 
-from hortus.vision.modeling.heads import initializers
+from hortus.vision.configs import heads as configs
+from hortus.vision.modeling.config_arguments import field_values
+from hortus.vision.modeling.heads import factory, initializers
 from hortus.vision.modeling.layers import activations
 from hortus.vision.modeling.layers.blocks.block import Block, Shape, build_chain
 from hortus.vision.modeling.layers.resampling.panoptic_fpn_fusion import PanopticFPNFusion
@@ -197,3 +199,21 @@ def _pick(features: Any, level: int | str, whose: str) -> Any:
             f"{', '.join(features)}"
         )
     return features[str(level)]
+
+
+@factory.register_head(configs.SegmentationHead)
+def build_segmentation_head(
+    head_config: configs.SegmentationHead,
+    model_config: Any,
+    norm_act: Any,
+    l2_regularizer: keras.regularizers.Regularizer | None = None,
+    name: str | None = None,
+) -> SegmentationHead:
+    """Builds the head from its config."""
+    return SegmentationHead(
+        num_classes=model_config.num_classes,
+        **field_values(head_config),
+        norm_act=norm_act,
+        kernel_regularizer=l2_regularizer,
+        name=name,
+    )

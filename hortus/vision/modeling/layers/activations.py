@@ -6,7 +6,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from hortus.core import registry
+from hortus import registry
 from hortus.engine import kernels
 
 Activation = Callable[[Any], Any]

@@ -46,8 +46,3 @@ class LiteRuntime(Runtime):
 
     def run(self, images: np.ndarray) -> dict[str, np.ndarray]:
         return {name: np.array(value) for name, value in self._runner(images=images).items()}
-
-
-def open_runtime(path: str) -> LiteRuntime:
-    """See `Format.open_runtime`."""
-    return LiteRuntime(path)

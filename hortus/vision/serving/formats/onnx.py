@@ -37,8 +37,3 @@ class OnnxRuntime(Runtime):
         name = self._session.get_inputs()[0].name
         outputs = self._session.run(self._names, {name: images})
         return dict(zip(self._names, outputs, strict=True))
-
-
-def open_runtime(path: str) -> OnnxRuntime:
-    """See `Format.open_runtime`."""
-    return OnnxRuntime(path)

@@ -38,8 +38,3 @@ class OpenVinoRuntime(Runtime):
         return {
             name: np.array(value) for port, value in outputs.items() for name in sorted(port.names)
         }
-
-
-def open_runtime(path: str) -> OpenVinoRuntime:
-    """See `Format.open_runtime`."""
-    return OpenVinoRuntime(path)

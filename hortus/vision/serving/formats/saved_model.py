@@ -67,8 +67,3 @@ class SavedModelRuntime(Runtime):
         (name,) = function.structured_input_signature[1]
         outputs = function(**{name: tf.constant(values)})
         return {key: value.numpy() for key, value in outputs.items()}
-
-
-def open_runtime(path: str) -> SavedModelRuntime:
-    """See `Format.open_runtime`."""
-    return SavedModelRuntime(path)

@@ -1,6 +1,6 @@
 import pytest
 
-from hortus.core import registry
+from hortus import registry
 
 
 @pytest.fixture
