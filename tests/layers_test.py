@@ -55,7 +55,10 @@ OURS = {
         "hortus.registry",
         "hortus.vision.configs",
         "hortus.vision.ops",
+        "hortus.vision.weights",  # a model says what it takes from a file of another program
     ),
+    # Tables of names, and how they are applied: knows checkpoints, but no model.
+    "hortus.vision.weights": ("hortus.core.checkpoints",),
     "hortus.vision.dataloaders": (
         "hortus.core.config_definitions",
         "hortus.core.run_folder",  # the names of classes are kept in the folder of the run
@@ -147,6 +150,7 @@ THIRD_PARTY = {
     "hortus.vision.configs": (),
     "hortus.vision.experiments": (),
     "hortus.vision.modeling": NUMERIC,
+    "hortus.vision.weights": NUMERIC,
     "hortus.vision.dataloaders": (*NUMERIC, "tensorflow", "tensorflow_datasets", "PIL"),
     "hortus.vision.losses": NUMERIC,
     "hortus.vision.evaluation": (*NUMERIC, "faster_coco_eval"),

@@ -120,7 +120,8 @@ class Task(abc.ABC):
         path = self.task_config.init_checkpoint
         if path:
             modules = self.task_config.get("init_checkpoint_modules", "all")
-            report = checkpoints.load_modules(model, path, modules)
+            averages = self.task_config.get("init_checkpoint_averages", False)
+            report = checkpoints.load_modules(model, path, modules, averages=averages)
             report.show()
 
     def input_error(self, error: Exception) -> Optional[Exception]:

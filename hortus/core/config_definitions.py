@@ -332,6 +332,9 @@ class TaskConfig(hyperparams.Config):
 
     init_checkpoint: str = ""
     """Checkpoint, or folder of checkpoints, that the first weights come from."""
+    init_checkpoint_averages: bool = False
+    """Whether to take the moving averages of weights that a checkpoint of the Model Garden keeps
+    beside them, where it was trained with any."""
     model: Optional[hyperparams.Config] = None
     """The model."""
     train_data: DataConfig = dataclasses.field(default_factory=DataConfig)

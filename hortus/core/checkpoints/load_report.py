@@ -34,6 +34,7 @@ class LoadReport:
     Attributes:
         path: where the values came from.
         modules: the modules that were asked for.
+        origin: what the file is, where another program wrote it.
         loaded: variables that were set.
         skipped: variables of the same name whose shape differs.
         missing: variables of the model that the file lacks.
@@ -42,6 +43,7 @@ class LoadReport:
 
     path: str
     modules: list[str]
+    origin: str = ""
     loaded: list[Row] = dataclasses.field(default_factory=list)
     skipped: list[Row] = dataclasses.field(default_factory=list)
     missing: list[Row] = dataclasses.field(default_factory=list)
@@ -51,8 +53,9 @@ class LoadReport:
         """One line."""
         order = sum(row.by_order for row in self.loaded)
         note = f" ({order} of them by order and shape)" if order else ""
+        kind = f" ({self.origin})" if self.origin else ""
         return (
-            f"{', '.join(self.modules)} from {self.path}: {len(self.loaded)} loaded{note}, "
+            f"{', '.join(self.modules)} from {self.path}{kind}: {len(self.loaded)} loaded{note}, "
             f"{len(self.skipped)} skipped for their shape, {len(self.missing)} missing, "
             f"{len(self.unused)} unused"
         )

@@ -8,21 +8,27 @@ import keras
 import numpy as np
 
 from hortus import hyperparams
-from hortus.core.checkpoints import names, values
+from hortus.core.checkpoints import foreign, names, values
 from hortus.core.checkpoints.errors import CheckpointError
+from hortus.core.checkpoints.foreign import Translation
 from hortus.core.checkpoints.layout import module_items
 from hortus.core.checkpoints.load_report import LoadReport, Row
 from hortus.core.checkpoints.sources import NamedTensors, Source, open_source
+from hortus.core.checkpoints.state_dict import StateDict
 from hortus.core.checkpoints.tf2.graph_match import GraphMatch
 from hortus.core.checkpoints.tf2.object_graph import ObjectGraph
 
 ALL = "all"
+# The slot in which optimizers of TensorFlow keep moving averages of weights.
+AVERAGE = "average"
 _SHOWN = 6
 
 Assignment = tuple[Any, np.ndarray]
 
 
-def load_modules(model: Any, path: Any, modules: Union[str, Sequence[str]] = ALL) -> LoadReport:
+def load_modules(
+    model: Any, path: Any, modules: Union[str, Sequence[str]] = ALL, averages: bool = False
+) -> LoadReport:
     """Sets weights of a built model to those of the same name and shape in a checkpoint.
 
     Weights whose shape differs are left as they are, as is right for a head with other classes.
@@ -33,6 +39,8 @@ def load_modules(model: Any, path: Any, modules: Union[str, Sequence[str]] = ALL
         path: a checkpoint's folder, the folder of a run (its newest checkpoint) or of its exported
             best one, a `.safetensors` file, or a checkpoint of TensorFlow 2 (its prefix).
         modules: "all" for the whole model, or the name or names of modules.
+        averages: take the moving averages of weights that the optimizer of a TensorFlow checkpoint
+            keeps, instead of the weights themselves.
 
     Returns:
         What was loaded, skipped, missing and unused; printing it shows a table.
@@ -46,9 +54,24 @@ def load_modules(model: Any, path: Any, modules: Union[str, Sequence[str]] = ALL
     source = open_source(os.path.expanduser(os.fspath(path)))
     report = LoadReport(os.fspath(path), wanted)
     assignments: list[Assignment] = []
+    if averages:
+        source = _averaged(source, report.path)
     for name, module in targets.items():
-        load = _from_graph if isinstance(source, ObjectGraph) else _from_tensors
-        assignments += load(source, name, module, report)  # type: ignore[arg-type]
+        if isinstance(source, NamedTensors):
+            assignments += _from_tensors(source, name, module, report)
+            continue
+        translation = foreign.translate(model, source, name)
+        if translation is not None:
+            assignments += _translated(source, translation, name, module, report)
+        elif isinstance(source, ObjectGraph):
+            assignments += _from_graph(source, name, module, report)
+        else:
+            raise CheckpointError(
+                f"{report.path} is a file of PyTorch, and nothing is known of how {name} of "
+                f"{type(model).__name__} is named there. Give the model a method foreign_weights."
+            )
+    if averages:
+        report.origin = f"{report.origin}, averages".removeprefix(", ")
     if not assignments:
         raise CheckpointError(_nothing(report, source))
     for variable, value in assignments:
@@ -133,6 +156,65 @@ def _under(source: NamedTensors, prefix: str) -> dict[str, str]:
         for name, stored in source.names.items()
         if name.startswith(prefix)
     }
+
+
+def _averaged(source: Source, path: str) -> Source:
+    """The source with moving averages in place of its weights."""
+    if isinstance(source, ObjectGraph) and source.slots(AVERAGE):
+        return source.with_slots(AVERAGE)
+    if isinstance(source, StateDict) and source.has_averages:
+        return source.averaged()
+    raise CheckpointError(
+        f"{path} holds no moving averages of weights beside the weights: load it without asking "
+        "for them."
+    )
+
+
+def _translated(
+    source: Union[ObjectGraph, StateDict],
+    translation: Translation,
+    module_name: str,
+    module: Any,
+    report: LoadReport,
+) -> list[Assignment]:
+    """Loads what a model's own table finds; the whole module, or nothing."""
+    weights = _weights(module, module_name)
+    tensors = source.bundle if isinstance(source, ObjectGraph) else source
+    origins = translation.origins
+    absent = {name: shown for name, shown in weights.items() if name not in origins}
+    lost = [
+        f"{shown} {tuple(variable.shape)}"
+        for name, (shown, variable) in absent.items()
+        if name not in translation.optional
+    ]
+    shapes = {key: tensors.shape(key) for key in translation.scope}
+    unused = translation.unused()
+    if lost:
+        raise CheckpointError(
+            f"{report.path} ({translation.origin}) does not fit {module_name}: {len(lost)} of "
+            f"{len(weights)} weights have no value in it: {_some(lost)}\n"
+            f"  Of the file, not used: {_some([f'{key} {shapes[key]}' for key in unused])}\n"
+            "  Compare the model's config with that of the model that was saved, or name only the "
+            "modules that are alike."
+        )
+    assignments = []
+    for name, (shown, variable) in weights.items():
+        if name in absent:
+            report.missing.append(Row(shown, tuple(variable.shape)))
+            continue
+        origin = origins[name]
+        shape = origin.shape(tensors.shape(origin.key))
+        row = Row(shown, tuple(variable.shape), shape, origin.key)
+        if shape != tuple(variable.shape):
+            report.skipped.append(row)
+            continue
+        report.loaded.append(row)
+        value = origin.convert(tensors.read(origin.key))
+        dtype = keras.backend.standardize_dtype(variable.dtype)
+        assignments.append((variable, values.fit_dtype(value, dtype, shown)))
+    report.unused += [Row(key, None, shapes[key], key) for key in unused]
+    report.origin = translation.origin
+    return assignments
 
 
 def _from_graph(

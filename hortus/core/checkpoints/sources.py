@@ -10,12 +10,13 @@ from typing import Optional, Union
 import numpy as np
 
 from hortus import hyperparams
-from hortus.core.checkpoints import best_exporter, manifest, store, tensor_file
+from hortus.core.checkpoints import best_exporter, file_kind, manifest, store, tensor_file
 from hortus.core.checkpoints.errors import (
     CheckpointError,
     CheckpointWarning,
     CorruptCheckpointError,
 )
+from hortus.core.checkpoints.state_dict import StateDict, read_state_dict
 from hortus.core.checkpoints.store import StoredCheckpoint
 from hortus.core.checkpoints.tf2.object_graph import KEY, ObjectGraph
 from hortus.core.checkpoints.tf2.tensor_bundle import TensorBundle
@@ -50,7 +51,7 @@ class NamedTensors:
         self.layers = layers
 
 
-Source = Union[NamedTensors, ObjectGraph]
+Source = Union[NamedTensors, ObjectGraph, StateDict]
 
 
 def open_source(path: str) -> Source:
@@ -58,8 +59,8 @@ def open_source(path: str) -> Source:
 
     Args:
         path: the folder of a checkpoint; a folder of checkpoints (the newest whole one is taken)
-            or of an exported best one; a `.safetensors` file; or the prefix of a TensorFlow 2
-            checkpoint, or a folder of those.
+            or of an exported best one; a `.safetensors` file; a file that PyTorch saved; or the
+            prefix of a TensorFlow 2 checkpoint, or a folder of those.
 
     Raises:
         CheckpointError: it is nothing of these, or damaged.
@@ -120,15 +121,31 @@ def _checkpoint(path: str, step: Optional[int] = None) -> NamedTensors:
     return NamedTensors(path, stored.tensors(), names, told.modules, layers)
 
 
-def _file(path: str) -> NamedTensors:
+def _file(path: str) -> Source:
+    kind = file_kind.file_kind(path)
+    if kind == file_kind.TORCH:
+        return read_state_dict(path)
+    if kind != file_kind.SAFETENSORS:
+        raise CheckpointError(file_kind.refusal(path, kind))
     folder = os.path.dirname(os.path.abspath(path))
     if os.path.basename(path) == store.WEIGHTS and os.path.isfile(
         os.path.join(folder, manifest.NAME)
     ):
         return _checkpoint(folder)
     tensors, metadata = tensor_file.read_tensors(path)
+    if metadata.get("format") != "hortus" and _is_torch_like(tensors):
+        return StateDict(path, tensors)
     modules = json.loads(metadata["modules"]) if metadata.get("format") == "hortus" else {}
     return NamedTensors(path, tensors, {name: name for name in tensors}, modules)
+
+
+def _is_torch_like(tensors: Mapping[str, np.ndarray]) -> bool:
+    """Whether names are those of PyTorch, as `layer1.0.conv1.weight`."""
+    return (
+        bool(tensors)
+        and all("/" not in name for name in tensors)
+        and any(name.endswith((".weight", ".bias")) for name in tensors)
+    )
 
 
 def _tensorflow(prefix: str) -> Source:

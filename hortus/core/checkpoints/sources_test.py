@@ -1,4 +1,5 @@
 import os
+import zipfile
 
 import keras
 import pytest
@@ -77,7 +78,39 @@ def test_what_is_no_checkpoint_is_told(tmp_path, name, message):
         open_source(path)
 
 
-def test_a_file_of_another_kind_is_told(tmp_path):
-    (tmp_path / "model.h5").write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(100))
-    with pytest.raises(errors.CheckpointError, match="no safetensors file"):
-        open_source(tmp_path / "model.h5")
+@pytest.mark.parametrize(
+    ("name", "start", "message"),
+    [
+        ("model.h5", b"\x89HDF\r\n\x1a\n", r"model\.h5 is an HDF5 file, as Keras writes"),
+        ("model.tflite", b"\x1c\0\0\0TFL3", r"is a TensorFlow Lite model \(\.tflite\)"),
+        ("model.onnx", b"\x08\x07", r"is an ONNX model"),
+        ("saved_model.pb", b"\x08\x01", r"is a TensorFlow SavedModel or frozen graph"),
+        ("weights.npy", b"\x93NUMPY", r"is a file of NumPy arrays"),
+        ("model.pth", b"\x80\x02}", r"cannot be read as a file of PyTorch"),
+        ("model.bin", bytes(8), r"is no safetensors file, or is truncated"),
+    ],
+)
+def test_a_file_of_another_kind_is_told(tmp_path, name, start, message):
+    (tmp_path / name).write_bytes(start + bytes(100))
+    with pytest.raises(errors.CheckpointError, match=message):
+        open_source(tmp_path / name)
+
+
+def archive(path, *names):
+    with zipfile.ZipFile(path, "w") as file:
+        for name in names:
+            file.writestr(name, b"")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("members", "message"),
+    [
+        (("config.json", "model.weights.h5"), r"is a model of Keras \(\.keras\)"),
+        (("a.npy", "b.npy"), r"is a file of NumPy arrays"),
+        (("readme.txt",), r"is a zip archive, but none that PyTorch or Keras has written"),
+    ],
+)
+def test_an_archive_of_another_kind_is_told(tmp_path, members, message):
+    with pytest.raises(errors.CheckpointError, match=message):
+        open_source(archive(tmp_path / "model", *members))

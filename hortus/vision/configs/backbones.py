@@ -13,6 +13,9 @@ from hortus.hyperparams.bounds import (
 from hortus.vision.configs import checks, model_ids
 from hortus.vision.configs.numbers import DropRate, Level, WidthFactor
 
+PADDINGS = ("same", "symmetric")
+"""Values of `padding`."""
+
 
 @dataclasses.dataclass
 class Transformer(hyperparams.Config):
@@ -64,6 +67,8 @@ class VisionTransformer(hyperparams.Config):
     )
     output_attention_scores: bool = False
     """Return the attention of every block, for inspection."""
+    activation: str = "approximate_gelu"
+    """Of the MLPs: `approximate_gelu`, or `gelu` as in PyTorch."""
 
     def check(self) -> Iterator[str]:
         yield from checks.one_of(self, "model_name", ("", *model_ids.VIT))
@@ -92,8 +97,18 @@ class ResNet(hyperparams.Config):
     """Use a strided 3x3 convolution instead of the stem's max pooling (ResNet-RS)."""
     bn_trainable: bool = True
     """Train scale and offset of batch normalisation."""
+    padding: str = "same"
+    """Of strided layers: `same`, or `symmetric` for as much on both sides, as in PyTorch: weights
+    want the padding that they were trained with."""
+    project_every_level: bool = True
+    """Project the shortcut of each level's first block, also where shapes stay the same, as at
+    level 2 of depths 18 and 34; PyTorch's models do not."""
+    pool_unstrided_shortcut: bool = True
+    """Let resnetd_shortcut average at level 2 too, where nothing is strided; PyTorch's models do
+    not."""
 
     def check(self) -> Iterator[str]:
+        yield from checks.one_of(self, "padding", PADDINGS)
         yield from checks.one_of(self, "model_id", model_ids.RESNET)
         yield from checks.one_of(self, "stem_type", model_ids.STEMS)
 
@@ -120,12 +135,16 @@ class DilatedResNet(hyperparams.Config):
     """Average-pool before the 1x1 convolution of a strided shortcut (ResNet-D)."""
     replace_stem_max_pool: bool = False
     """Use a strided 3x3 convolution instead of the stem's max pooling (ResNet-RS)."""
+    padding: str = "same"
+    """Of strided layers: `same`, or `symmetric` for as much on both sides, as in PyTorch: weights
+    want the padding that they were trained with."""
 
     def check(self) -> Iterator[str]:
         yield from checks.one_of(self, "model_id", model_ids.DILATED_RESNET)
         yield from checks.one_of(self, "stem_type", model_ids.STEMS)
         yield from checks.one_of(self, "output_stride", (4, 8, 16, 32))
         yield from checks.length(self, 3, "multigrid")
+        yield from checks.one_of(self, "padding", PADDINGS)
 
 
 @dataclasses.dataclass
@@ -180,8 +199,14 @@ class EfficientNet(hyperparams.Config):
     """Squeeze-excite width as a share of the block's input, 0 to 1; the paper's is 0.25."""
     stochastic_depth_drop_rate: DropRate = 0.0
     """Chance, 0 to 1, that the last block is skipped in training; earlier ones less."""
+    padding: str = "same"
+    """Of strided layers: `same`, or `symmetric` for as much on both sides, as in PyTorch: weights
+    want the padding that they were trained with."""
+    se_inner_activation: str = "relu"
+    """Of the squeeze-excite bottleneck; the paper's, and PyTorch's, is `swish`."""
 
     def check(self) -> Iterator[str]:
+        yield from checks.one_of(self, "padding", PADDINGS)
         yield from checks.one_of(self, "model_id", model_ids.EFFICIENTNET)
 
 
@@ -204,10 +229,14 @@ class MobileNet(hyperparams.Config):
     further dilate instead. Null is the network's own."""
     output_intermediate_endpoints: bool = False
     """Also return the expanded features inside the blocks, as '2/depthwise' and so on."""
+    padding: str = "same"
+    """Of strided layers: `same`, or `symmetric` for as much on both sides, as in PyTorch: weights
+    want the padding that they were trained with."""
 
     def check(self) -> Iterator[str]:
         yield from checks.one_of(self, "model_id", model_ids.MOBILENET)
         yield from checks.one_of(self, "output_stride", (None, 2, 4, 8, 16, 32))
+        yield from checks.one_of(self, "padding", PADDINGS)
 
 
 @dataclasses.dataclass

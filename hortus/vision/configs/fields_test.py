@@ -46,6 +46,12 @@ EXTRA_FIELDS = {
     "mask_path": "folders of images and masks are read directly",
     "annotation_file": "COCO's panoptic files are read directly",
     "color_jitter": "colours of segmentation data can be changed without a policy",
+    "padding": "weights of PyTorch models want the padding that they were trained with",
+    "project_every_level": "so do ResNets of PyTorch want their shortcuts",
+    "pool_unstrided_shortcut": "so do ResNets of PyTorch want their shortcuts",
+    "se_inner_activation": "the squeeze-excite of EfficientNet's authors has another activation",
+    "activation": "transformers of PyTorch have the exact GELU",
+    "init_checkpoint_averages": "averages of weights in a checkpoint can be started from",
     "resnet_unet": "the backbone existed and could not be chosen",
     "freeze_backbone": "segmentation can freeze its backbone too",
 }

@@ -6,13 +6,14 @@ from typing import Any
 import keras
 from keras import ops
 
+from hortus.vision.modeling.importing import ImportsWeights
 from hortus.vision.modeling.layers.configurable import Configurable
 from hortus.vision.modeling.layers.detection.detection_generator import MultilevelDetectionGenerator
 from hortus.vision.ops.anchors import AnchorGenerator
 
 
 @keras.saving.register_keras_serializable(package="Hortus")
-class RetinaNetModel(Configurable, keras.Model):
+class RetinaNetModel(ImportsWeights, Configurable, keras.Model):
     """Maps images (batch, height, width, channels) to objects.
 
     All variables exist once it is made.

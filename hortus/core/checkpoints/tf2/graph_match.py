@@ -1,14 +1,15 @@
-"""Finds the weights of a model in the object graph of a TensorFlow 2 checkpoint.
+"""Finds the weights of a model in a TensorFlow 2 checkpoint where no table says which is which.
 
-The models of the existing system and those of hortus are built by different code, so that the names
-on the way to a weight agree in some places and not in others. The rules, from sure to less sure:
+Our own models have tables (`foreign.translate`). For others, the names on the way to a weight are
+compared. The rules, from sure to less sure:
 
 1. An attribute of the same name is the same thing (underscores before it do not count).
 2. The layers of a Functional model are the same one by one, in order, if there are as many of them
-   and each pair holds variables of the same names and shapes.
+   and each pair holds variables of the same names and shapes. This is not done if layers that look
+   alike were made in another order than the file lists them, as in branches.
 3. What is then left in one object is the same in order if names and shapes of the variables agree
-   all along. This is not done if two of the objects held as attributes look alike, as two
-   convolutions of one shape do: their order would be a guess.
+   all along. This is not done if two of the objects look alike, as two convolutions of one shape
+   do, wherever they are: their order would be a guess.
 
 Everything else is left unmatched.
 """
@@ -33,10 +34,8 @@ Signature = tuple[tuple[str, tuple[int, ...]], ...]
 
 @dataclasses.dataclass
 class _Owner:
-    """An object that holds variables: where it is and what they look like, by leaf name."""
+    """An object that holds variables, by leaf name, and what they look like."""
 
-    parent: Any
-    name: str
     leaves: dict[str, Any]
     shapes: dict[str, tuple[int, ...]]
 
@@ -87,9 +86,32 @@ class GraphMatch:
     def _match_layers(self, node: int, layers: list[Any]) -> None:
         units = [unit for unit in self._units(node) if self._open_nodes(unit)]
         looks = [collections.Counter(self._node_leaves(unit)) for unit in units]
-        if looks and looks == [collections.Counter(self._weight_leaves(layer)) for layer in layers]:
+        if not looks or not self._are_listed_as_made(units, looks):
+            return
+        if looks == [collections.Counter(self._weight_leaves(layer)) for layer in layers]:
             for unit, layer in zip(units, layers, strict=True):
                 self._match(unit, layer, is_ordered=True)
+
+    def _are_listed_as_made(self, units: list[int], looks: list[Any]) -> bool:
+        """Whether layers that look alike come in the order of their numbers, where they have any.
+
+        The file lists layers by their depth in the graph, which is another order in branches.
+        """
+        for index, (unit, look) in enumerate(zip(units, looks, strict=True)):
+            for other, its_look in zip(units[:index], looks[:index], strict=True):
+                if look != its_look:
+                    continue
+                kind, number = self._made_as(unit)
+                if self._made_as(other) > (kind, number) and self._made_as(other)[0] == kind:
+                    return False
+        return True
+
+    def _made_as(self, unit: int) -> tuple[str, int]:
+        """Kind and number of a layer: ("conv2d", 3) if its variables are of `conv2d_3`."""
+        below = next(iter(self._graph.below(unit).values()), unit)
+        name = self._graph.nodes[below].name.partition("/")[0]
+        kind, _, number = name.rpartition("_")
+        return (kind, int(number)) if kind and number.isdigit() else (name, 0)
 
     def _match_rest(self, node: int, item: Any) -> None:
         """Rule 3, for all that is still open in `item`."""
@@ -97,7 +119,7 @@ class GraphMatch:
         new = list(self._weight_owners(item))
         if not new or [o.signature for o in old] != [n.signature for n in new]:
             return
-        alike = collections.Counter((o.parent, o.signature) for o in old if not _is_index(o.name))
+        alike = collections.Counter(o.signature for o in old)
         if any(count > 1 for count in alike.values()):
             return
         for theirs, ours in zip(old, new, strict=True):
@@ -132,9 +154,9 @@ class GraphMatch:
     def _node_owners(self, root: int) -> Iterator[_Owner]:
         """The objects below `root` with variables that nothing was found for, in order."""
         seen = {root}
-        stack = [(root, -1, "")]
+        stack = [root]
         while stack:
-            index, parent, name = stack.pop()
+            index = stack.pop()
             children = self._graph.nodes[index].children
             leaves = {
                 _RENAMED.get(leaf, leaf).lstrip("_"): child
@@ -143,10 +165,9 @@ class GraphMatch:
             }
             if leaves:
                 shapes = {leaf: self._graph.shape(child) for leaf, child in leaves.items()}
-                yield _Owner(parent, name, leaves, shapes)
-            inner = [(child, index, part) for part, child in _in_order(children)]
-            fresh = [entry for entry in inner if entry[0] not in seen]
-            seen.update(child for child, _, _ in fresh)
+                yield _Owner(leaves, shapes)
+            fresh = [child for child in _in_order(children) if child not in seen]
+            seen.update(fresh)
             stack += reversed(fresh)
 
     def _weight_owners(self, item: Any) -> Iterator[_Owner]:
@@ -155,8 +176,7 @@ class GraphMatch:
         owners: dict[str, _Owner] = {}
         for weight in self._open_weights(item):
             place, _, leaf = paths[id(weight)].rpartition("/")
-            parent, _, name = place.rpartition("/")
-            owner = owners.setdefault(place, _Owner(parent, name, {}, {}))
+            owner = owners.setdefault(place, _Owner({}, {}))
             owner.leaves[leaf] = weight
             owner.shapes[leaf] = tuple(weight.shape)
         yield from owners.values()
@@ -183,17 +203,13 @@ class GraphMatch:
             yield from owner.shapes.items()
 
 
-def _in_order(children: dict[str, int]) -> list[tuple[str, int]]:
+def _in_order(children: dict[str, int]) -> list[int]:
     """Children in order; the layers of a graph once, by their numbers, and before the rest."""
     rest = [name for name in children if not name.startswith((_UNIT, _LAYER))]
-    return [(name, children[name]) for name in _unit_names(children) + rest]
+    return [children[name] for name in _unit_names(children) + rest]
 
 
 def _unit_names(children: dict[str, int]) -> list[str]:
     numbers = {name: name.removeprefix(_UNIT) for name in children if name.startswith(_UNIT)}
     found = [name for name, number in numbers.items() if number.isdigit()]
     return sorted(found, key=lambda name: int(numbers[name]))
-
-
-def _is_index(name: str) -> bool:
-    return name.isdigit() or name.startswith(_UNIT)

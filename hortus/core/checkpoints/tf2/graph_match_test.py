@@ -213,6 +213,58 @@ def test_lists_by_index(tmp_path):
     assert not any(row.by_order for row in report.loaded)
 
 
+class Head(keras.layers.Layer):
+    """Two lists, or two nested objects, of layers that look alike."""
+
+    def __init__(self, make):
+        super().__init__()
+        self.scores, self.boxes = make(), make()
+
+    def build(self, shape):
+        for part in (self.scores, self.boxes):
+            for layer in part if isinstance(part, list) else [part.inner]:
+                layer.build(shape)
+
+
+class Nested(keras.layers.Layer):
+    def __init__(self):
+        super().__init__()
+        self.inner = keras.layers.Dense(3)
+
+
+@pytest.mark.parametrize("kind", ["lists", "nested"])
+def test_alike_in_lists_or_deeper_are_not_guessed_either(tmp_path, kind):
+    # The checkpoint names the boxes first: by order, scores would get the weights of boxes.
+    if kind == "lists":
+        head = Head(lambda: [keras.layers.Dense(3)])
+        old = module(_regressor=[conv(3, 3, bias=True)], _classifier=[conv(3, 3, bias=True)])
+    else:
+        head = Head(Nested)
+        old = module(
+            _regressor=module(dense=conv(3, 3, bias=True)),
+            _classifier=module(dense=conv(3, 3, bias=True)),
+        )
+    head.build((None, 3))
+    with pytest.raises(errors.CheckpointError, match="4 of 4 weights found no value"):
+        load_modules(head, save(tmp_path, model=old))
+
+
+def test_layers_of_branches_are_not_taken_by_depth(tmp_path):
+    first, second = conv(3, 3, 3, 3), conv(3, 3, 3, 3)
+    # As Keras would count them: the layer that was made later is listed first.
+    with tf.name_scope("conv2d_2"):
+        first.kernel = tf.Variable(tf.ones((3, 3, 3, 3)), name="kernel")
+    with tf.name_scope("conv2d_1"):
+        second.kernel = tf.Variable(tf.zeros((3, 3, 3, 3)), name="kernel")
+    inputs = keras.Input((8, 8, 3))
+    a = keras.layers.Conv2D(3, 3, use_bias=False)(inputs)
+    b = keras.layers.Conv2D(3, 3, use_bias=False)(inputs)
+    model = keras.Model(inputs, [a, b])
+    path = save(tmp_path, model=module(unit_0=first, unit_1=second))
+    with pytest.raises(errors.CheckpointError, match="2 of 2 weights found no value"):
+        load_modules(model, path)
+
+
 def test_a_missing_module_is_told(tmp_path):
     path = save(tmp_path, decoder=module(x=variable(1)))
     with pytest.raises(errors.CheckpointError, match=r"holds no backbone.*decoder"):

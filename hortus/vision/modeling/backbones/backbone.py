@@ -6,6 +6,7 @@ from typing import Any
 
 import keras
 
+from hortus.vision.modeling.importing import ImportsWeights
 from hortus.vision.modeling.layers.configurable import Configurable
 from hortus.vision.modeling.layers.convolution.conv_norm_act import ConvNormAct
 from hortus.vision.modeling.layers.normalization.norm_act import NormAct
@@ -14,7 +15,7 @@ IMAGES = keras.layers.InputSpec(shape=(None, None, None, 3))
 """Colour images of any size."""
 
 
-class FunctionalModel(Configurable, keras.Model):
+class FunctionalModel(ImportsWeights, Configurable, keras.Model):
     """A functional model that is rebuilt, with its precision, from its constructor's arguments.
 
     A subclass puts the graph together in its constructor and ends it with
@@ -39,6 +40,8 @@ class Backbone(FunctionalModel):
     kernel_initializer: Any
     kernel_regularizer: Any
     bias_regularizer: Any
+    padding: str = "same"
+    """Of strided convolutions, where a backbone offers `symmetric` too."""
 
     @property
     def output_specs(self) -> dict[str, tuple[int | None, ...]]:
@@ -75,6 +78,7 @@ class Backbone(FunctionalModel):
             "kernel_initializer": self.kernel_initializer,
             "kernel_regularizer": self.kernel_regularizer,
             "bias_regularizer": self.bias_regularizer,
+            "padding": self.padding,
         }
 
     def _conv_norm_act(

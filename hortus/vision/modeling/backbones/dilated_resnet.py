@@ -33,6 +33,10 @@ class DilatedResNet(ResNetTrunk):
         se_ratio: squeeze-excite width as a share of the block's output, 0 to 1; 0 leaves it out.
         stochastic_depth_drop_rate: chance that an example skips a block of the last stage in
             training; proportionally less in earlier ones.
+        padding: of strided layers: `same`, or `symmetric` for as much on both sides.
+        project_every_level: project the shortcut of each stage's first block, also where shapes
+            stay the same.
+        pool_unstrided_shortcut: `resnetd_shortcut` also averages where nothing is strided.
         norm_act: makes normalisation and activations.
         kernel_initializer: of all convolutions.
         kernel_regularizer: of all convolutions, or None.

@@ -58,6 +58,8 @@ class EfficientNet(Backbone):
             0 leaves it out.
         stochastic_depth_drop_rate: chance that an example skips the last block in training;
             proportionally less in earlier ones.
+        padding: of strided convolutions: `same`, or `symmetric` for as much on both sides.
+        se_inner_activation: of the squeeze-excite bottleneck; the paper's is `swish`.
         norm_act: makes normalisation and activations.
         kernel_initializer: of all convolutions.
         kernel_regularizer: of all convolutions that are not depthwise, or None.
@@ -71,6 +73,8 @@ class EfficientNet(Backbone):
         input_specs: keras.layers.InputSpec = IMAGES,
         se_ratio: float = 0.0,
         stochastic_depth_drop_rate: float = 0.0,
+        padding: str = "same",
+        se_inner_activation: str = "relu",
         norm_act: NormAct | None = None,
         kernel_initializer: Any = "VarianceScaling",
         kernel_regularizer: Any = None,
@@ -83,6 +87,8 @@ class EfficientNet(Backbone):
         self.input_specs = input_specs
         self.se_ratio = se_ratio
         self.stochastic_depth_drop_rate = stochastic_depth_drop_rate
+        self.padding = padding
+        self.se_inner_activation = se_inner_activation
         self._remember_layer_arguments(
             norm_act, kernel_initializer, kernel_regularizer, bias_regularizer
         )
@@ -107,6 +113,7 @@ class EfficientNet(Backbone):
                     strides=stage.strides if index == 0 else 1,
                     kernel_size=stage.kernel_size,
                     se_ratio=self.se_ratio,
+                    se_inner_activation=self.se_inner_activation,
                     stochastic_depth_drop_rate=stochastic_depth_rate(
                         self.stochastic_depth_drop_rate, done, sum(repeats)
                     ),

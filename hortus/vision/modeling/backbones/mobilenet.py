@@ -40,6 +40,7 @@ class MobileNet(Backbone):
         output_intermediate_endpoints: also return the expanded features of inverted bottleneck
             blocks that are endpoints, as '2/depthwise' and so on.
         regularize_depthwise: regularise depthwise kernels too.
+        padding: of strided convolutions: `same`, or `symmetric` for as much on both sides.
         norm_act: makes normalisation.
         kernel_initializer: of all convolutions.
         kernel_regularizer: of all convolutions that are not depthwise, or None.
@@ -57,6 +58,7 @@ class MobileNet(Backbone):
         flat_stochastic_depth_drop_rate: bool = True,
         output_intermediate_endpoints: bool = False,
         regularize_depthwise: bool = False,
+        padding: str = "same",
         norm_act: NormAct | None = None,
         kernel_initializer: Any = "VarianceScaling",
         kernel_regularizer: Any = None,
@@ -77,6 +79,7 @@ class MobileNet(Backbone):
         self.flat_stochastic_depth_drop_rate = flat_stochastic_depth_drop_rate
         self.output_intermediate_endpoints = output_intermediate_endpoints
         self.regularize_depthwise = regularize_depthwise
+        self.padding = padding
         self._remember_layer_arguments(
             norm_act, kernel_initializer, kernel_regularizer, bias_regularizer
         )

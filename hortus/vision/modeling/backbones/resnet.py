@@ -8,6 +8,7 @@ from hortus.vision.modeling.backbones import factory
 from hortus.vision.modeling.backbones.backbone import IMAGES, Backbone, image_input
 from hortus.vision.modeling.backbones.builder import builder_of
 from hortus.vision.modeling.layers.blocks.residual_block import BottleneckBlock, ResidualBlock
+from hortus.vision.modeling.layers.convolution.symmetric import SymmetricMaxPooling2D
 from hortus.vision.modeling.layers.normalization.norm_act import NormAct
 from hortus.vision.modeling.layers.regularization.stochastic_depth import stochastic_depth_rate
 
@@ -43,6 +44,9 @@ class ResNetTrunk(Backbone):
         replace_stem_max_pool: bool = False,
         se_ratio: float = 0.0,
         stochastic_depth_drop_rate: float = 0.0,
+        padding: str = "same",
+        project_every_level: bool = True,
+        pool_unstrided_shortcut: bool = True,
         norm_act: NormAct | None = None,
         kernel_initializer: Any = "VarianceScaling",
         kernel_regularizer: Any = None,
@@ -58,6 +62,9 @@ class ResNetTrunk(Backbone):
         self.replace_stem_max_pool = replace_stem_max_pool
         self.se_ratio = se_ratio
         self.stochastic_depth_drop_rate = stochastic_depth_drop_rate
+        self.padding = padding
+        self.project_every_level = project_every_level
+        self.pool_unstrided_shortcut = pool_unstrided_shortcut
         self._remember_layer_arguments(
             norm_act, kernel_initializer, kernel_regularizer, bias_regularizer
         )
@@ -78,12 +85,13 @@ class ResNetTrunk(Backbone):
                 x = self._conv_norm_act(x, width, 3, strides, name=f"stem{index + 1}")
         if self.replace_stem_max_pool:
             return self._conv_norm_act(x, int(64 * pool_multiplier), 3, 2, name="stem_pool")
-        return keras.layers.MaxPooling2D(3, strides=2, padding="same", name="stem_pool")(x)
+        pool = SymmetricMaxPooling2D if self.padding == "symmetric" else keras.layers.MaxPooling2D
+        return pool(3, strides=2, padding="same", name="stem_pool")(x)
 
     def _group(
         self,
         x: Any,
-        block: type,
+        block: type[ResidualBlock] | type[BottleneckBlock],
         filters: int,
         repeats: int,
         strides: int,
@@ -92,14 +100,17 @@ class ResNetTrunk(Backbone):
         dilations: list[int] | None = None,
     ) -> Any:
         """Blocks of one size; the first one strides and projects."""
-        options = {"resnetd_shortcut": self.resnetd_shortcut} if block is BottleneckBlock else {}
+        pools = self.resnetd_shortcut and (strides > 1 or self.pool_unstrided_shortcut)
+        options: dict[str, Any] = {"resnetd_shortcut": pools} if block is BottleneckBlock else {}
+        keeps_shape = strides == 1 and x.shape[-1] == filters * block.expansion
+        projects = self.project_every_level or not keeps_shape
         for index in range(repeats):
             first = index == 0
             x = block(
                 filters,
                 strides=strides if first else 1,
                 dilation_rate=dilations[index] if dilations else 1,
-                use_projection=first,
+                use_projection=first and projects,
                 se_ratio=self.se_ratio,
                 stochastic_depth_drop_rate=drop_rate,
                 name=f"{name}_block{index + 1}",
@@ -124,6 +135,10 @@ class ResNet(ResNetTrunk):
         se_ratio: squeeze-excite width as a share of the block's output, 0 to 1; 0 leaves it out.
         stochastic_depth_drop_rate: chance that an example skips a block of the last level in
             training; proportionally less at finer levels.
+        padding: of strided layers: `same`, or `symmetric` for as much on both sides.
+        project_every_level: project the shortcut of each level's first block, also where shapes
+            stay the same, as at level 2 of depths 18 and 34.
+        pool_unstrided_shortcut: `resnetd_shortcut` also averages where nothing is strided.
         scale_stem: let `depth_multiplier` scale the stem too.
         norm_act: makes normalisation and activations.
         kernel_initializer: of all convolutions.

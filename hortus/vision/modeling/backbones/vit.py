@@ -70,6 +70,7 @@ class VisionTransformer(Backbone):
         layer_scale_init_value: start value of LayerScale; 0 leaves it out.
         output_attention_scores: also return 'attention_scores' of the last block, (batch, heads,
             tokens, tokens).
+        activation: of the MLPs: `approximate_gelu`, or `gelu` as in PyTorch.
         kernel_regularizer: of all kernels, or None.
         **kwargs: of `keras.Model`.
     """
@@ -93,6 +94,7 @@ class VisionTransformer(Backbone):
         output_2d_feature_maps: bool = False,
         layer_scale_init_value: float = 0.0,
         output_attention_scores: bool = False,
+        activation: str = "approximate_gelu",
         kernel_regularizer: Any = None,
         **kwargs: Any,
     ):
@@ -115,6 +117,7 @@ class VisionTransformer(Backbone):
         self.output_2d_feature_maps = output_2d_feature_maps
         self.layer_scale_init_value = layer_scale_init_value
         self.output_attention_scores = output_attention_scores
+        self.activation = activation
         self.kernel_regularizer = keras.regularizers.get(kernel_regularizer)
         inputs = image_input(input_specs)
         endpoints = self._connect(inputs)
@@ -170,6 +173,7 @@ class VisionTransformer(Backbone):
                     self.init_stochastic_depth_rate, index, self.num_layers
                 ),
                 layer_scale_init_value=self.layer_scale_init_value,
+                activation=self.activation,
                 kernel_initializer=initializer,
                 kernel_regularizer=self.kernel_regularizer,
                 return_scores=return_scores,

@@ -6,6 +6,11 @@ import keras
 
 from hortus.vision.modeling.layers.configurable import Configurable
 from hortus.vision.modeling.layers.convolution.conv2d import Conv2D
+from hortus.vision.modeling.layers.convolution.symmetric import (
+    SymmetricConv2D,
+    SymmetricDepthwiseConv2D,
+    check_padding,
+)
 from hortus.vision.modeling.layers.normalization.norm_act import NormAct
 
 Shape = tuple[Any, ...]
@@ -23,6 +28,7 @@ class Block(Configurable, keras.layers.Layer):
         kernel_initializer: of every convolution.
         kernel_regularizer: of every convolution, or None.
         bias_regularizer: of every convolution with a bias, or None.
+        padding: of strided convolutions: `same`, or `symmetric` for as much on both sides.
         **kwargs: of `keras.layers.Layer`.
     """
 
@@ -32,9 +38,11 @@ class Block(Configurable, keras.layers.Layer):
         kernel_initializer: Any = "VarianceScaling",
         kernel_regularizer: Any = None,
         bias_regularizer: Any = None,
+        padding: str = "same",
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
+        self.padding = check_padding(padding)
         self.norm_act = norm_act or NormAct()
         self.kernel_initializer = kernel_initializer
         self.kernel_regularizer = keras.regularizers.get(kernel_regularizer)
@@ -43,7 +51,8 @@ class Block(Configurable, keras.layers.Layer):
     def _conv(
         self, filters: int, kernel_size: int, *, name: str, use_bias: bool = False, **kwargs: Any
     ) -> keras.layers.Layer:
-        return Conv2D(
+        make = SymmetricConv2D if self._pads_alike(kernel_size, kwargs) else Conv2D
+        return make(
             filters,
             kernel_size,
             padding="same",
@@ -64,7 +73,9 @@ class Block(Configurable, keras.layers.Layer):
         regularizer: Any = None,
         **kwargs: Any,
     ) -> keras.layers.Layer:
-        return keras.layers.DepthwiseConv2D(
+        is_symmetric = self._pads_alike(kernel_size, kwargs)
+        make = SymmetricDepthwiseConv2D if is_symmetric else keras.layers.DepthwiseConv2D
+        return make(
             kernel_size,
             padding="same",
             use_bias=False,
@@ -74,6 +85,10 @@ class Block(Configurable, keras.layers.Layer):
             name=name,
             **kwargs,
         )
+
+    def _pads_alike(self, kernel_size: int, arguments: dict[str, Any]) -> bool:
+        """Whether it takes another layer: without stride, `same` pads both sides alike too."""
+        return self.padding == "symmetric" and kernel_size > 1 and arguments.get("strides", 1) > 1
 
     def _norm(self, name: str) -> keras.layers.Layer:
         return self.norm_act.norm(name=name, dtype=self.dtype_policy)

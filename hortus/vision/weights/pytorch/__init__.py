@@ -1,0 +1,1 @@
+"""Weights of PyTorch models: state dicts of torchvision, timm and others."""
