@@ -413,6 +413,26 @@ def test_too_little_memory_is_told_with_advice(run, size, parts, expected):
     assert ("accumulation" in str(error.value)) == (parts == 1)  # 6 is no multiple of 4
 
 
+def test_a_full_disk_is_not_called_a_lack_of_memory(run):
+    class Full(tiny_task.TinyTask):
+        def train_step(self, *args, **kwargs):
+            error = out_of_memory()
+            text = "RESOURCE_EXHAUSTED: train/events.out: No space left on device"
+            raise type(error)(*([None, None] if hasattr(error, "op") else []), text)
+
+    with pytest.raises(engine.disk.DiskFullError, match=r"is full .* start the same command"):
+        run("train", Full)
+
+
+def test_too_little_memory_for_the_model_itself_is_told(run):
+    class Greedy(tiny_task.TinyTask):
+        def build_model(self):
+            raise out_of_memory()
+
+    with pytest.raises(engine.EngineError, match="ran out of memory"):
+        run("train", Greedy)
+
+
 def test_the_advice_fits_the_devices(strategy):
     params = exp_factory.get_exp_config("tiny")
     runner = train_lib.ExperimentRunner(strategy, None, "train", params, "")

@@ -19,6 +19,7 @@ from typing import Any, Optional
 _ABANDONED_SECONDS = 3600.0
 _CHUNK = 8 << 20
 _TEMPORARY = re.compile(r"^\.(?P<name>.+)\.(?:tmp|trash)@(?P<host>[^@]*)@(?P<pid>\d+)$")
+_FORMERLY = re.compile(r"^\.(?P<name>replacing)-(?P<pid>\d+)\.tmp$")
 _REPLACED = ".replaced"
 
 
@@ -76,9 +77,12 @@ def remove(path: str) -> None:
 
 
 def discard(folder: str) -> None:
-    """Deletes a temporary folder, if it is there."""
+    """Deletes a temporary folder, or file, if it is there."""
     with contextlib.suppress(FileNotFoundError):
-        shutil.rmtree(folder)
+        if os.path.isdir(folder) and not os.path.islink(folder):
+            shutil.rmtree(folder)
+        else:
+            os.remove(folder)
 
 
 def clean_up(directory: str) -> list[str]:
@@ -87,14 +91,29 @@ def clean_up(directory: str) -> list[str]:
     Returns:
         The paths of what was deleted.
     """
-    found = []
+    found = remove_abandoned(directory)
     for name in _entries(directory):
-        match = _TEMPORARY.match(name)
         path = os.path.join(directory, name)
-        if match and not _is_alive(match["host"], int(match["pid"]), path):
+        if name.endswith(_REPLACED) and os.path.isdir(path.removesuffix(_REPLACED)):
             discard(path)
             found.append(path)
-        if name.endswith(_REPLACED) and os.path.isdir(path.removesuffix(_REPLACED)):
+    return found
+
+
+def remove_abandoned(directory: str) -> list[str]:
+    """Deletes the temporary files and folders of writers that are no longer alive.
+
+    Safe in folders that hold other things too, as those names are ours alone.
+
+    Returns:
+        The paths of what was deleted.
+    """
+    found = []
+    for name in _entries(directory):
+        match = _TEMPORARY.match(name) or _FORMERLY.match(name)
+        path = os.path.join(directory, name)
+        host = match.groupdict().get("host", _hostname()) if match else ""
+        if match and not _is_alive(host, int(match["pid"]), path):
             discard(path)
             found.append(path)
     return found
@@ -210,7 +229,7 @@ def _is_alive(host: str, process: int, path: str) -> bool:
 
 
 def _newest_change(path: str) -> Optional[float]:
-    times = []
+    times = [os.stat(path).st_mtime] if os.path.isfile(path) else []
     for root, _, files in os.walk(path):
         for name in (root, *(os.path.join(root, file) for file in files)):
             with contextlib.suppress(OSError):

@@ -1,19 +1,21 @@
 """Exports the model of a run, and looks whether the export says the same as the model."""
 
+import contextlib
 import dataclasses
 import json
 import os
 import shutil
 import subprocess
 import sys
-import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Optional
 
 import numpy as np
 
 from hortus import engine
 from hortus.core import user_modules
+from hortus.core.checkpoints import atomic_folder
+from hortus.engine import disk
 from hortus.vision.dataloaders.errors import DataError
 from hortus.vision.serving.description import describe, description_path
 from hortus.vision.serving.formats import ExportError, get_format
@@ -84,8 +86,7 @@ def export_run(
     pictures = _pictures(service, images)
     expected = _expected(service, run.model, pictures)
     parent = os.path.dirname(os.path.abspath(output))
-    os.makedirs(parent, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".exporting-", dir=parent) as folder:
+    with _workplace(output) as folder:
         path = os.path.join(folder, os.path.basename(output))
         if engine.name() == "tensorflow":
             wanted.write(service, run.model, path)
@@ -113,6 +114,27 @@ def export_run(
             file.write(description.to_json())
         _move(folder, parent)
     return Export(output, run.checkpoint, parity)
+
+
+@contextlib.contextmanager
+def _workplace(output: str) -> Iterator[str]:
+    """A folder beside `output` for what is not finished; it is gone afterwards.
+
+    What killed exports left there goes too. A full disk becomes one sentence.
+    """
+    parent = os.path.dirname(os.path.abspath(output))
+    try:
+        os.makedirs(parent, exist_ok=True)
+        atomic_folder.remove_abandoned(parent)
+        folder = atomic_folder.begin(output)
+        try:
+            yield folder
+        finally:
+            atomic_folder.discard(folder)
+    except Exception as error:
+        if disk.is_full(error):
+            raise disk.full_error(parent) from error
+        raise
 
 
 def _pictures(service: Service, images: Sequence[str]) -> list[Picture]:
@@ -156,6 +178,9 @@ def _write_elsewhere(arguments: list[Any]) -> None:
         check=False,
     )
     if done.returncode:
+        failure = RuntimeError(done.stdout)
+        if disk.is_full(failure):
+            raise failure
         lines = done.stdout.strip().splitlines()
         raise ExportError(f"writing the {arguments[2]} export failed: {lines[-1] if lines else ''}")
 

@@ -1,11 +1,15 @@
+import errno
 import json
 import os
+import socket
+import subprocess
 
 import numpy as np
 import pytest
 import tensorflow as tf
 from PIL import Image
 
+from hortus.engine import disk
 from hortus.testing.engines import run_under_engine
 from hortus.vision.dataloaders.errors import DataError
 from hortus.vision.serving import exporting
@@ -208,3 +212,53 @@ def test_from_the_jax_engine(classifier, tmp_path):
     )
     assert run_under_engine("jax", source).strip().endswith("True")
     assert Predictor.load(path).class_names[0] == "circle"
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A folder on a disk of 100 kB; only who may mount has one."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=100k", "tmpfs", str(folder)]
+    try:
+        done = subprocess.run(mount, capture_output=True, check=False)
+    except FileNotFoundError:
+        pytest.skip("there is no `mount` here")
+    if done.returncode:
+        pytest.skip("mounting a small disk is not allowed here")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_an_export_into_a_full_disk_is_one_sentence(classifier, small_disk):
+    with pytest.raises(disk.DiskFullError, match=rf"the disk of {small_disk} is full .*free some"):
+        export_run(str(classifier), "saved_model", str(small_disk / "saved"))
+    assert list(small_disk.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)),
+        tf.errors.ResourceExhaustedError(None, None, "x/variables: No space left on device"),
+    ],
+)
+def test_a_full_disk_is_told_from_a_lack_of_memory(classifier, tmp_path, monkeypatch, error):
+    def write(*_):
+        raise error
+
+    monkeypatch.setattr(type(FORMATS["saved_model"]), "write", write)
+    with pytest.raises(disk.DiskFullError, match="is full"):
+        export_run(str(classifier), "saved_model", str(tmp_path / "saved"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_killed_exports_left_goes_at_the_next_one(classifier, tmp_path, monkeypatch):
+    left = tmp_path / f".old.onnx.tmp@{socket.gethostname()}@{2**22 + 1}"  # no such process
+    left.mkdir()
+    (left / "old.onnx").write_bytes(b"half")
+    other = tmp_path / "saved.replaced"
+    other.mkdir()
+    monkeypatch.setattr(exporting, "compare", lambda *_: Parity({"logits": 0.0}, 4))
+    export_run(str(classifier), "saved_model", str(tmp_path / "saved"))
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["saved", "saved.replaced"]

@@ -15,6 +15,7 @@ import numpy as np
 from PIL import Image
 
 from hortus.core import atomic_file
+from hortus.core.checkpoints import atomic_folder
 from hortus.vision.serving.images import FoundImage
 from hortus.vision.serving.predictor import Result
 
@@ -49,6 +50,7 @@ class ResultFolder:
         self._ids = _image_ids(images)
         self._taken = {row["picture"] for row in self._images if "picture" in row}
         self._names: dict[str, str] = {}
+        self._is_clean = False
 
     @property
     def done(self) -> set[str]:
@@ -90,6 +92,10 @@ class ResultFolder:
     def save(self) -> None:
         """Writes both JSON files, as they are to be at this moment."""
         os.makedirs(self.folder, exist_ok=True)
+        if not self._is_clean:
+            self._is_clean = True
+            for place in (self.folder, *filter(os.path.isdir, os.scandir(self.folder))):
+                atomic_folder.remove_abandoned(os.fspath(place))
         for name, rows in ((PREDICTIONS, self._predictions), (IMAGES, self._images)):
             lines = ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
             atomic_file.replace(os.path.join(self.folder, name), f"[\n{lines}\n]\n".encode())
@@ -126,9 +132,12 @@ def _readable(pixels: np.ndarray) -> np.ndarray:
 
 def _save(image: Image.Image, path: str) -> None:
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    temporary = f"{path}.tmp"
-    image.save(temporary, "PNG", compress_level=3)
-    os.replace(temporary, path)
+    temporary = atomic_folder.temporary(path)
+    try:
+        image.save(temporary, "PNG", compress_level=3)
+        os.replace(temporary, path)
+    finally:
+        atomic_folder.discard(temporary)
 
 
 def _read(folder: str, name: str) -> list[dict[str, Any]]:

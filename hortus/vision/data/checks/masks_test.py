@@ -80,7 +80,11 @@ SQUARE = [[20, 20, 60, 20, 60, 60, 20, 60]]
         (
             "warning",
             annotation(4, area=5000),
-            ["areas that are not those of the masks: 1", "annotation 5", "area 5000, but 1092 pixels"],
+            [
+                "areas that are not those of the masks: 1",
+                "annotation 5",
+                "area 5000, but 1092 pixels",
+            ],
         ),
         (
             "warning",
