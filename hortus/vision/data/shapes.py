@@ -17,11 +17,17 @@ from typing import Any
 import numpy as np
 from PIL import Image, ImageDraw
 
+from hortus.vision.ops.segmentations import encode_bitmap
+
 CLASSES = ("circle", "square", "triangle", "star")
 _SCALE = 4
 """Shapes are drawn larger by this and shrunk, for smooth edges."""
 _MIN_VISIBLE = 0.6
 """No object hides more of another than leaves this share of it to see."""
+_CROWD, _CROWD_RADIUS, _MEMBER_RADIUS = (9, 16), 0.13, (0.035, 0.06)
+"""Shapes in a crowd, how far from its middle they are, and how large, in units of the size."""
+_PER_CLASS = 1000
+"""In the images of instance numbers: a number's class, times this, plus a number of its own."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,7 +52,9 @@ class Scene:
     masks: np.ndarray
     """Visible pixels of each object, bool [n, height, width]."""
     polygons: list[np.ndarray]
-    """Outline of each object [corners, 2] as (x, y), hidden parts included."""
+    """Outline of each object [corners, 2] as (x, y), hidden parts included; of a crowd its box."""
+    is_crowd: np.ndarray
+    """Which are many that nobody told apart, bool [n]."""
 
     @property
     def boxes(self) -> np.ndarray:
@@ -56,6 +64,22 @@ class Scene:
             rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
             boxes.append((rows[0], columns[0], rows[-1] + 1, columns[-1] + 1))
         return np.array(boxes, np.float32).reshape(-1, 4)
+
+    @property
+    def is_whole(self) -> np.ndarray:
+        """Which objects are seen as their outline says, with no part hidden, bool [n]."""
+        size = self.image.shape[0]
+        wholes = [_cover(outline, size) > 0.5 for outline in self.polygons]
+        same = [np.array_equal(m, w) for m, w in zip(self.masks, wholes, strict=True)]
+        return np.array(same, bool) & ~self.is_crowd
+
+    @property
+    def instance_numbers(self) -> np.ndarray:
+        """uint16 [height, width]: 0 for the background, else 1000 * (1 + the class) + a number."""
+        numbers = np.zeros(self.image.shape[:2], np.uint16)
+        for place, (label, visible) in enumerate(zip(self.labels, self.masks, strict=True)):
+            numbers[visible] = (label + 1) * _PER_CLASS + place
+        return numbers
 
     @property
     def class_mask(self) -> np.ndarray:
@@ -72,6 +96,7 @@ def draw_scene(
     max_objects: int = 5,
     label: "int | None" = None,
     radius: tuple[float, float] = (0.1, 0.24),
+    crowd: bool = False,
 ) -> Scene:
     """Draws a scene.
 
@@ -81,6 +106,7 @@ def draw_scene(
         max_objects: most objects; there is at least one. One that would hide another is left out.
         label: class of all objects; None for any.
         radius: smallest and largest distance of a corner from the middle, in units of `size`.
+        crowd: add a heap of small shapes of one class, unless it would hide another object.
     """
     image = _background(generator, size)
     shapes: list[Shape] = []
@@ -97,12 +123,24 @@ def draw_scene(
             continue
         image = image + cover[..., None] * (np.array(shape.colour) - image)
         shapes, masks = [*shapes, shape], [*left, mask]
+    is_crowd = [False] * len(shapes)
+    if crowd:
+        heap, cover, colour = _draw_crowd(generator, size, image, label)
+        mask = cover > 0.5
+        left = [other & ~mask for other in masks]
+        wholes = [_cover(former.outline, size) > 0.5 for former in shapes]
+        if all(
+            seen.sum() >= _MIN_VISIBLE * all_.sum() for seen, all_ in zip(left, wholes, strict=True)
+        ):
+            image = image + cover[..., None] * (colour - image)
+            shapes, masks, is_crowd = [*shapes, heap], [*left, mask], [*is_crowd, True]
     noise = generator.normal(0, 6, image.shape)
     return Scene(
         image=np.clip(np.rint(image + noise), 0, 255).astype(np.uint8),
         labels=np.array([shape.label for shape in shapes], np.int32),
         masks=np.array(masks, bool).reshape(-1, size, size),
         polygons=[shape.outline for shape in shapes],
+        is_crowd=np.array(is_crowd, bool),
     )
 
 
@@ -140,6 +178,28 @@ def _random_shape(
     while np.abs(colour - behind).sum() < 180:  # it has to stand out
         colour = generator.uniform(0, 255, 3)
     return Shape(label, outline, tuple(int(value) for value in colour))  # type: ignore[arg-type]
+
+
+def _draw_crowd(
+    generator: np.random.Generator, size: int, image: np.ndarray, label: "int | None"
+) -> tuple[Shape, np.ndarray, np.ndarray]:
+    """Many small shapes in a heap: as one shape, what they cover, and their colours."""
+    first = _random_shape(generator, size, image, label, _MEMBER_RADIUS)
+    middle = generator.uniform(0.2 * size, 0.8 * size, 2)
+    cover, colour = np.zeros((size, size)), np.zeros((size, size, 3))
+    for _ in range(int(generator.integers(*_CROWD))):
+        place = middle + generator.normal(0, _CROWD_RADIUS * size / 2, 2)
+        radius = size * generator.uniform(*_MEMBER_RADIUS)
+        turn = generator.uniform(0, 2 * math.pi)
+        member = _cover(place + radius * _unit_outline(first.label, turn), size)
+        shade = np.clip(np.array(first.colour) * generator.uniform(0.7, 1.1), 0, 255)
+        colour = colour + member[..., None] * (shade - colour)
+        cover = np.maximum(cover, member)
+    rows, columns = np.flatnonzero(cover.any(axis=1)), np.flatnonzero(cover.any(axis=0))
+    left, top, right, bottom = columns[0], rows[0], columns[-1] + 1, rows[-1] + 1
+    outline = np.array([(left, top), (right, top), (right, bottom), (left, bottom)], float)
+    colour = colour / np.maximum(cover, 1e-6)[..., None]
+    return Shape(first.label, outline, first.colour), cover, np.clip(colour, 0, 255)
 
 
 def _unit_outline(label: int, turn: float) -> np.ndarray:
@@ -183,21 +243,37 @@ def write_scenes(
     num_val: int = 40,
     size: int = 128,
     seed: int = 0,
+    crowds: bool = False,
 ) -> None:
-    """Writes scenes for detection and segmentation.
+    """Writes scenes for detection, instance and semantic segmentation.
 
-    `root`/images/{train,val}/*.png, `root`/masks/{train,val}/*.png (0 background, then classes) and
-    `root`/{train,val}.json (COCO: boxes and polygons, categories from 1).
+    `root`/images/{train,val}/*.png, `root`/masks/{train,val}/*.png (0 background, then classes),
+    `root`/instances/{train,val}/*.png (see `Scene.instance_numbers`; the classes are in
+    `root`/instances/classes.json) and `root`/{train,val}.json (COCO: boxes, categories from 1,
+    polygons of what is seen as a whole, run-lengths of the rest).
+
+    Args:
+        root: the folder.
+        num_train: of training scenes.
+        num_val: of validation scenes.
+        size: height and width in pixels.
+        seed: of what is drawn.
+        crowds: whether every other scene has a crowd, with `iscrowd` and uncompressed run-lengths.
     """
     for split, count, start in (("train", num_train, seed), ("val", num_val, seed + 1)):
-        for kind in ("images", "masks"):
+        for kind in ("images", "masks", "instances"):
             os.makedirs(os.path.join(root, kind, split), exist_ok=True)
         images: list[dict] = []
         annotations: list[dict] = []
-        for index, scene in enumerate(scenes(count, start, size=size), start=1):
+        drawn = (
+            draw_scene(np.random.default_rng([start, index]), size, crowd=crowds and index % 2 == 0)
+            for index in range(count)
+        )
+        for index, scene in enumerate(drawn, start=1):
             name = f"{split}/scene_{index:05d}.png"
             Image.fromarray(scene.image).save(os.path.join(root, "images", name))
             Image.fromarray(scene.class_mask).save(os.path.join(root, "masks", name))
+            Image.fromarray(scene.instance_numbers).save(os.path.join(root, "instances", name))
             images.append({"id": index, "file_name": name, "height": size, "width": size})
             for annotation in _annotations(scene):
                 number = len(annotations) + 1
@@ -206,15 +282,28 @@ def write_scenes(
         content = {"images": images, "annotations": annotations, "categories": categories}
         with open(os.path.join(root, f"{split}.json"), "w", encoding="utf-8") as file:
             json.dump(content, file)
+    with open(os.path.join(root, "instances", "classes.json"), "w", encoding="utf-8") as file:
+        json.dump(CLASSES, file)
 
 
 def _annotations(scene: Scene) -> Iterator[dict]:
-    rows = zip(scene.labels, scene.boxes, scene.masks, scene.polygons, strict=True)
-    for label, (top, left, bottom, right), mask, polygon in rows:
+    for row, (top, left, bottom, right) in enumerate(scene.boxes):
         yield {
-            "category_id": int(label) + 1,
+            "category_id": int(scene.labels[row]) + 1,
             "bbox": [float(left), float(top), float(right - left), float(bottom - top)],
-            "area": int(mask.sum()),
-            "iscrowd": 0,
-            "segmentation": [[round(float(value), 2) for value in polygon.ravel()]],
+            "area": int(scene.masks[row].sum()),
+            "iscrowd": int(scene.is_crowd[row]),
+            "segmentation": _segmentation(scene, row),
         }
+
+
+def _segmentation(scene: Scene, row: int) -> Any:
+    """A polygon where the object is whole, run-lengths where parts are hidden; lists of crowds."""
+    mask = scene.masks[row]
+    if scene.is_whole[row]:
+        return [[round(float(value), 2) for value in scene.polygons[row].ravel()]]
+    if not scene.is_crowd[row]:
+        return {"size": list(mask.shape), "counts": encode_bitmap(mask).decode()}
+    line = np.concatenate([[0], mask.T.reshape(-1), [2]])
+    runs = np.diff(np.flatnonzero(np.diff(line)), prepend=0)
+    return {"size": list(mask.shape), "counts": runs.tolist()}

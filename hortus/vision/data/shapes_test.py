@@ -47,19 +47,39 @@ def test_folders(tmp_path):
             assert Image.open(files[0]).size == (32, 32)
 
 
+@pytest.mark.filterwarnings("ignore:__array__")  # of pycocotools
 def test_scenes_are_readable_by_coco(tmp_path):
     coco = pytest.importorskip("pycocotools.coco")
-    shapes.write_scenes(tmp_path, num_train=3, num_val=2, size=48)
+    shapes.write_scenes(tmp_path, num_train=3, num_val=12, size=48, crowds=True)
     content = json.loads((tmp_path / "train.json").read_text())
     assert [category["name"] for category in content["categories"]] == list(shapes.CLASSES)
     api = coco.COCO(tmp_path / "val.json")
+    kinds = set()
     for annotation in api.loadAnns(api.getAnnIds()):
         image = api.loadImgs(annotation["image_id"])[0]
         mask = np.asarray(Image.open(tmp_path / "masks" / image["file_name"]))
+        numbers = np.asarray(Image.open(tmp_path / "instances" / image["file_name"]))
+        np.testing.assert_array_equal(numbers // 1000, mask)
         drawn = api.annToMask(annotation).astype(bool)
         seen = mask == annotation["category_id"]
-        # The polygon has the hidden part too; what is seen of the object lies inside of it.
-        x, y, width, height = map(int, annotation["bbox"])
-        window = np.zeros_like(drawn)
-        window[y : y + height, x : x + width] = True
-        assert (seen & drawn & window).sum() >= 0.8 * annotation["area"]
+        is_polygon = isinstance(annotation["segmentation"], list)
+        kinds.add((annotation["iscrowd"], is_polygon))
+        # Run-lengths are exact; the two ways to draw a polygon differ at its border.
+        share = 0.8 if is_polygon else 1.0
+        assert (seen & drawn).sum() >= share * annotation["area"]
+        assert abs(int(drawn.sum()) - annotation["area"]) <= (1 - share) * annotation["area"] + 4
+    # Whole objects, those that are partly hidden, and crowds.
+    assert kinds == {(0, True), (0, False), (1, False)}
+
+
+def test_crowds_change_no_other_object():
+    for seed in range(6):
+        plain, crowded = (
+            shapes.draw_scene(np.random.default_rng(seed), 64, crowd=crowd)
+            for crowd in (False, True)
+        )
+        assert not plain.is_crowd.any() and crowded.is_crowd.sum() <= 1
+        count = len(plain.labels)
+        np.testing.assert_array_equal(crowded.labels[:count], plain.labels)
+        assert crowded.masks.sum(axis=0).max() <= 1
+        assert np.all(crowded.masks[:count] <= plain.masks)
