@@ -37,6 +37,23 @@ DETECTION = {
         "detection_generator": {"max_num_detections": 10, "pre_nms_score_threshold": 0.0},
     },
 }
+INSTANCES = {
+    "model": {
+        "num_classes": 5,
+        "input_size": [64, 64, 3],
+        "min_level": 3,
+        "max_level": 4,
+        "backbone": RESNET,
+        "decoder": {"type": "fpn", "fpn": {"num_filters": 16}},
+        "rpn_head": {"num_filters": 16},
+        "detection_head": {"num_convs": 0, "fc_dims": 16},
+        "mask_head": {"num_convs": 1, "num_filters": 16},
+        "roi_generator": {"test_pre_nms_top_k": 50, "test_num_proposals": 20},
+        "detection_generator": {"max_num_detections": 10, "pre_nms_score_threshold": 0.0},
+    },
+    "init_checkpoint": None,
+    "annotation_file": None,
+}
 SEGMENTATION = {
     "model": {
         "num_classes": 5,
@@ -51,6 +68,7 @@ SEGMENTATION = {
 EXPERIMENTS = {
     "classification": ("image_classification", CLASSIFICATION, shapes.CLASSES),
     "detection": ("retinanet", DETECTION, shapes.CLASSES),
+    "instances": ("maskrcnn_resnetfpn_coco", INSTANCES, shapes.CLASSES),
     "segmentation": ("semantic_segmentation", SEGMENTATION, ("background", *shapes.CLASSES)),
 }
 
@@ -103,6 +121,13 @@ def make_detector(folder: pathlib.Path, scenes: pathlib.Path, **options: Any) ->
     """A run of detection, measured on what `shapes.write_scenes` has written."""
     data = {"input_path": str(scenes / "val.json"), "image_dir": str(scenes / "images")}
     make_run(folder, "detection", _validation({**data, "file_type": "coco"}), **options)
+
+
+def make_mask_detector(folder: pathlib.Path, scenes: pathlib.Path, **options: Any) -> None:
+    """A run of detection with masks, measured on what `shapes.write_scenes` has written."""
+    data = {"input_path": str(scenes / "val.json"), "image_dir": str(scenes / "images")}
+    overrides = _validation({**data, "file_type": "coco", "dtype": "float32"})
+    make_run(folder, "instances", overrides, **options)
 
 
 def make_segmenter(folder: pathlib.Path, scenes: pathlib.Path, **options: Any) -> None:

@@ -21,6 +21,13 @@ def encode(masks: np.ndarray) -> list[dict[str, Any]]:
     return rle_api.encode(np.asfortranarray(np.moveaxis(masks, 0, -1).astype(np.uint8)))
 
 
+def decode(rles: Sequence[dict[str, Any]]) -> np.ndarray:
+    """Masks of one image, bool [n, height, width], from their run-length encodings."""
+    if not len(rles):
+        return np.zeros((0, 1, 1), bool)
+    return np.moveaxis(rle_api.decode(list(rles)), -1, 0).astype(bool)
+
+
 def from_codes(codes: np.ndarray, lengths: np.ndarray, size: Sequence[int]) -> list[dict[str, Any]]:
     """Run-length encodings of one image, as its batch holds them.
 

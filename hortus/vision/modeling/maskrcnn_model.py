@@ -64,6 +64,7 @@ class MaskRCNNModel(Configurable, keras.Model):
         aspect_ratios: width / height of the anchors of each size.
         anchor_size: side of the smallest square anchor, in places of its level.
         outer_boxes_scale: masks are drawn in boxes that are larger by this factor; 1 or more.
+        seed: of the choice of anchors to learn from; None for one drawn at random.
         **kwargs: of `keras.Model`.
     """
 
@@ -87,6 +88,7 @@ class MaskRCNNModel(Configurable, keras.Model):
         aspect_ratios: Sequence[float] = (0.5, 1.0, 2.0),
         anchor_size: float = 8.0,
         outer_boxes_scale: float = 1.0,
+        seed: int | None = None,
         **kwargs: Any,
     ):
         # The layers cast images by themselves; sizes and anchors must keep their precision.
@@ -109,6 +111,10 @@ class MaskRCNNModel(Configurable, keras.Model):
         self.aspect_ratios = tuple(aspect_ratios)
         self.anchor_size = anchor_size
         self.outer_boxes_scale = outer_boxes_scale
+        self.seed = seed
+        self.anchor_seed = keras.random.SeedGenerator(seed)
+        """Of the choice of anchors to learn from. The task chooses; the state is the model's, so
+        that it is saved with it."""
         if len(self.detection_head) != len(self.roi_sampler):
             raise ValueError(
                 "a cascade has one detection head and one sampler for each stage, got "

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from keras import ops
 
-from hortus.vision.ops import box_coder, matcher, sampling
+from hortus.vision.ops import box_coder, iou, matcher, sampling
 from hortus.vision.ops import boxes as box_ops
 
 
@@ -108,12 +108,35 @@ class ProposalLabeler:
     batch_size: int = 256
     foreground_fraction: float = 0.5
 
-    def __call__(self, anchors: Any, gt_boxes: Any, seed: sampling.Seed = None) -> ProposalLabels:
-        """Labels the anchors [n, 4] of each image by its objects [batch, m, 4], padded with -1."""
+    def __call__(
+        self,
+        anchors: Any,
+        gt_boxes: Any,
+        seed: sampling.Seed = None,
+        is_crowd: Any = None,
+    ) -> ProposalLabels:
+        """Labels the anchors of each image by its objects.
+
+        Args:
+            anchors: [n, 4].
+            gt_boxes: [batch, m, 4], padded with -1.
+            seed: of the choice, see `sampling.Seed`.
+            is_crowd: which of the objects mark many at once, bool [batch, m]: no anchor is that
+                object, but none that it covers by half is background.
+        """
         anchors = ops.cast(anchors, "float32")
+        crowds = None
+        if is_crowd is not None:
+            is_crowd = ops.expand_dims(ops.cast(is_crowd, "bool"), -1)
+            gt_boxes = ops.cast(gt_boxes, "float32")
+            crowds = ops.where(is_crowd, gt_boxes, box_ops.PADDING)
+            gt_boxes = ops.where(is_crowd, box_ops.PADDING, gt_boxes)
         thresholds = (self.unmatched_threshold, self.match_threshold)
         match = matcher.match_overlaps(anchors, gt_boxes, thresholds, (0, -1, 1), force=True)
         scores = match.indicators
+        if crowds is not None:
+            share = ops.max(iou.intersection_over_area(anchors, crowds), axis=-1)
+            scores = ops.where((scores == 0) & (share >= 0.5), -1, scores)
         chosen = sampling.balanced_mask(
             scores == 1, scores == 0, self.batch_size, self.foreground_fraction, seed
         )

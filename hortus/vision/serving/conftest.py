@@ -41,6 +41,14 @@ def detector(tmp_path_factory, scenes):
 
 
 @pytest.fixture(scope="session")
+def mask_detector(tmp_path_factory, scenes):
+    """Folder of a run."""
+    folder = tmp_path_factory.mktemp("mask_detector")
+    runs.make_mask_detector(folder, scenes)
+    return folder
+
+
+@pytest.fixture(scope="session")
 def segmenter(tmp_path_factory, scenes):
     """Folder of a run."""
     folder = tmp_path_factory.mktemp("segmenter")

@@ -19,6 +19,7 @@ from hortus.vision.serving.exporting import export_run
 from hortus.vision.serving.formats import FORMATS, ExportError, Onnx
 from hortus.vision.serving.parity import Parity
 from hortus.vision.serving.predictor import Predictor
+from hortus.vision.serving.run import load_run
 from hortus.vision.serving.services.differences import detection_differences, difference
 
 
@@ -72,6 +73,25 @@ def test_detections_are_exported_and_measured(detector, tmp_path, scenes):
     }
     description = read_description(path)
     assert 0 <= evaluate_export(path, description, description.params())["AP50"] <= 1
+
+
+def test_masks_of_objects_are_exported_and_measured(mask_detector, tmp_path, scenes):
+    path = str(tmp_path / "model")
+    images = [str(scenes / "images" / "val")]
+    export = export_run(str(mask_detector), "saved_model", path, images=images)
+    assert "detection_masks" in export.parity.differences
+    assert export.parity.largest <= 1e-4  # the limit of an export
+    description = read_description(path)
+    logs = evaluate_export(path, description, description.params())
+    run = load_run(mask_detector)
+    state = None
+    for batch in run.task.build_inputs(run.params.task.validation_data):
+        outputs = run.task.validation_step(batch, run.model)
+        state = run.task.aggregate_logs(state, tf.nest.map_structure(np.asarray, outputs))
+    expected = run.task.reduce_aggregated_logs(state)
+    # Random weights find a little, and the same in both.
+    for name in ("AP", "ARmax100", "mask_AP", "mask_ARmax100"):
+        assert logs[name] == pytest.approx(float(expected[name]), abs=1e-3)
 
 
 def test_a_detector_returns_what_its_export_config_says(detector, scenes, tmp_path):
@@ -154,7 +174,12 @@ def test_a_missing_package_says_what_to_install():
 
 @pytest.mark.parametrize(
     ("task", "data"),
-    [("classifier", "pictures"), ("detector", "scenes"), ("segmenter", "scenes")],
+    [
+        ("classifier", "pictures"),
+        ("detector", "scenes"),
+        ("mask_detector", "scenes"),
+        ("segmenter", "scenes"),
+    ],
 )
 @pytest.mark.parametrize("form", ["onnx", "litert", "openvino"])
 def test_other_formats_hold_a_model(form, task, data, request, tmp_path):

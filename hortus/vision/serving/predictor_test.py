@@ -1,3 +1,4 @@
+import dataclasses
 import json
 
 import numpy as np
@@ -8,6 +9,7 @@ from PIL import Image
 from hortus.core.task_factory import get_task
 from hortus.testing import runs
 from hortus.vision.data import shapes
+from hortus.vision.evaluation import coco_masks
 from hortus.vision.ops.resize import rescale_to_original
 from hortus.vision.serving.images import UnreadableImageError
 from hortus.vision.serving.predictor import Predictor
@@ -75,6 +77,28 @@ def test_results_of_coco_have_the_categories_of_its_file(detector, scenes, tmp_p
     assert drawn.shape == (160, 160, 3)
 
 
+def test_masks_of_objects_are_told_and_drawn(mask_detector, scenes):
+    path = next((scenes / "images" / "val").glob("*.png"))
+    predictor = Predictor.from_run(mask_detector)
+    (prediction,) = predictor.predict(path)
+    rows, masks = prediction.to_dict(), prediction.masks
+    assert masks.shape == (len(rows), 80, 80) and masks.any()
+    for row, mask in zip(rows, masks, strict=True):
+        assert row["segmentation"]["size"] == [80, 80]
+        code = {**row["segmentation"], "counts": row["segmentation"]["counts"].encode()}
+        np.testing.assert_array_equal(coco_masks.decode([code])[0], mask)
+        # A mask lies in its box, but for the pixels that the box cuts.
+        found_rows, found_columns = np.nonzero(mask)
+        if len(found_rows):
+            x, y, width, height = row["bbox"]
+            assert found_rows.min() >= y - 1 and found_rows.max() <= y + height
+            assert found_columns.min() >= x - 1 and found_columns.max() <= x + width
+    assert json.loads(json.dumps(rows)) == rows
+    sure = dataclasses.replace(prediction, scores=np.full(len(rows), 0.9, np.float32))
+    picture = sure.draw(np.zeros((160, 160, 3), np.uint8))
+    assert picture.shape == (160, 160, 3) and picture.any()
+
+
 def test_categories_whose_ids_are_no_class_numbers_are_kept(detector, scenes, tmp_path):
     content = json.loads((scenes / "val.json").read_text())
     for part, key in (("categories", "id"), ("annotations", "category_id")):
@@ -116,7 +140,7 @@ def test_many_classes_of_a_large_image_are_enlarged_in_parts(segmenter, monkeypa
     np.testing.assert_array_equal(service.interpret(outputs, (40, 30)).mask, whole)
 
 
-@pytest.mark.parametrize("kind", ["classification", "detection", "segmentation"])
+@pytest.mark.parametrize("kind", ["classification", "detection", "instances", "segmentation"])
 def test_pixels_take_the_way_of_encoded_images(kind, tmp_path, photo):
     params, _ = runs.make_run(tmp_path, kind)
     facts = {"category_ids": ()} if kind == "detection" else {}

@@ -1,5 +1,5 @@
 """Tasks: what is particular to each learning problem."""
 
-from hortus.vision.tasks import image_classification, retinanet, semantic_segmentation
+from hortus.vision.tasks import image_classification, maskrcnn, retinanet, semantic_segmentation
 
-__all__ = ["image_classification", "retinanet", "semantic_segmentation"]
+__all__ = ["image_classification", "maskrcnn", "retinanet", "semantic_segmentation"]

@@ -9,9 +9,11 @@ from keras import ops
 
 from hortus.vision.configs import detection as configs
 from hortus.vision.dataloaders import preprocess
+from hortus.vision.evaluation import coco_masks
 from hortus.vision.evaluation.coco import COCOEvaluator
 from hortus.vision.evaluation.instance_metrics import InstanceMetrics
-from hortus.vision.visualization.boxes import draw_boxes, draw_side_by_side
+from hortus.vision.visualization.boxes import draw_side_by_side
+from hortus.vision.visualization.instances import MAX_MASKS, draw_instances, paste_masks
 from hortus.vision.visualization.pr_curves import draw_pr_curves
 
 MAX_PICTURES = 8
@@ -57,10 +59,11 @@ class DetectionEvaluation:
         self._config, self._class_names = config, tuple(class_names)
         self._evaluator = COCOEvaluator(
             annotation_file=config.annotation_file or None,
-            include_mask=False,
+            include_mask=config.model.learns_masks,
             per_category_metrics=config.per_category_metrics,
             max_num_eval_detections=max_detections,
             class_names=self._class_names,
+            aligned_masks=True,
         )
         self._pictures: list[np.ndarray] = []
         self.table = ""
@@ -99,23 +102,57 @@ class DetectionEvaluation:
         truths = groundtruths["boxes"][index] * np.tile(scale, 2) - np.tile(offset, 2)
         factor = int(np.ceil(_READABLE / min(picture.shape[:2])))
         picture = picture.repeat(factor, axis=0).repeat(factor, axis=1)
-        found = draw_boxes(
+        found, there = (None, None)
+        if self._config.model.learns_masks:
+            of_masks = predictions.get("detection_outer_boxes", predictions["detection_boxes"])
+            found = paste_masks(
+                predictions["detection_masks"][index], of_masks[index] * factor, picture.shape[:2]
+            )
+            there = self._true_masks(groundtruths, index, scale * factor, offset * factor, picture)
+        left = draw_instances(
             picture,
             predictions["detection_boxes"][index] * factor,
             predictions["detection_classes"][index],
             predictions["detection_scores"][index],
             self._class_names,
+            masks=found,
             min_score=_MIN_SCORE,
             title="found",
         )
-        truth = draw_boxes(
+        right = draw_instances(
             picture,
             truths * factor,
             groundtruths["classes"][index],
             class_names=self._class_names,
+            masks=there,
             title="truth",
         )
-        return draw_side_by_side(found, truth)
+        return draw_side_by_side(left, right)
+
+    def _true_masks(
+        self,
+        groundtruths: Mapping[str, np.ndarray],
+        index: int,
+        scale: np.ndarray,
+        offset: np.ndarray,
+        picture: np.ndarray,
+    ) -> Optional[np.ndarray]:
+        """Masks of the objects of an image, bool [n, height, width] of the picture."""
+        if "mask_codes" not in groundtruths:
+            return None
+        size = [int(groundtruths[side][index]) for side in ("height", "width")]
+        codes, lengths = (groundtruths[f"mask_{part}"][index] for part in ("codes", "lengths"))
+        # Only as many as would be drawn.
+        whole = coco_masks.decode(coco_masks.from_codes(codes, lengths[:MAX_MASKS], size))
+        rows, columns = (
+            np.clip((np.arange(length) + 0.5 + begin) / factor, 0, limit - 1).astype(int)
+            for length, begin, factor, limit in zip(
+                picture.shape[:2], offset, scale, size, strict=True
+            )
+        )
+        masks = whole[:, rows][:, :, columns]
+        missing = len(groundtruths["boxes"][index]) - len(masks)
+        return np.concatenate([masks, np.zeros((missing, *masks.shape[1:]), bool)])
 
     def result(self) -> dict[str, Any]:
         """Metrics by name, and pictures as `image/...` where they are asked for."""
@@ -123,6 +160,9 @@ class DetectionEvaluation:
         rows = self._evaluator.by_category()
         if 0 < len(rows) <= _MAX_TABLE:
             self.table = _table(rows)
+            if self._config.model.learns_masks:
+                masks = _table(self._evaluator.by_category("mask"))
+                self.table += f"\nthe same of masks:\n{masks}"
             logging.info("Average precision by class:\n%s", self.table)
         if not self._config.allow_image_summary:
             return logs

@@ -13,6 +13,10 @@ from hortus.vision.serving.formats.saved_model import PIXELS
 from hortus.vision.serving.services.service import Service
 
 _TRACING = threading.Lock()
+_MANY = 200
+"""More boxes than these are not looked for one by one where there are no loops."""
+_ROUNDS = 40
+"""Longest chain of boxes, of which each decides about the next, that is followed to its end."""
 
 
 def trace(service: Service, model: Any, unrolled: bool = False) -> Any:
@@ -71,24 +75,22 @@ def _suppress_unrolled(
     max_detections: int,
 ) -> Optional[tuple[Any, Any, Any, Any]]:
     """See `kernels.non_max_suppression`: the same without a loop in the graph."""
-    if boxes.shape[2] != 1:
-        return None
-    boxes = boxes[:, :, 0, :]
+    if max_detections > _MANY:
+        return _suppress_in_rounds(boxes, scores, iou_threshold, score_threshold, max_detections)
     n, classes = tf.shape(scores)[1], scores.shape[2]
+    shared = boxes.shape[2] == 1
     scores = tf.where(scores > score_threshold, scores, -1.0)
-    areas = _area(boxes)
     found = []
     for _ in range(max_detections):
         flat = tf.reshape(scores, [-1, n * classes])
         place, best = tf.argmax(flat, -1, tf.int32), tf.reduce_max(flat, -1)
         row, column = place // classes, place % classes
-        box = tf.gather(boxes, row[:, None], batch_dims=1)
-        top = tf.maximum(box[..., :2], boxes[..., :2])
-        bottom = tf.minimum(box[..., 2:], boxes[..., 2:])
-        both = tf.reduce_prod(tf.maximum(bottom - top, 0.0), -1)
-        overlap = both / tf.maximum(areas + _area(box) - both, 1e-8)
-        gone = (overlap > iou_threshold) | (tf.range(n)[None] == row[:, None])
         mine = tf.range(classes)[None] == column[:, None]
+        # As a sum of products: OpenVINO stumbles over a transposition before a gather.
+        own = tf.cast(mine, tf.float32)[:, None, :, None]
+        others = boxes[:, :, 0] if shared else tf.reduce_sum(boxes * own, axis=2)
+        box = tf.gather(others, row[:, None], batch_dims=1)
+        gone = (_overlaps(box, others)[:, 0] > iou_threshold) | (tf.range(n)[None] == row[:, None])
         scores = tf.where(gone[:, :, None] & mine[:, None, :], -1.0, scores)
         is_found = best > score_threshold
         found.append(
@@ -101,6 +103,36 @@ def _suppress_unrolled(
     chosen, columns, best = (tf.stack(values, axis=1) for values in zip(*found, strict=True))
     count = tf.reduce_sum(tf.cast(best > score_threshold, tf.int32), axis=1)
     return chosen, columns, best, count
+
+
+def _suppress_in_rounds(
+    boxes: Any, scores: Any, iou_threshold: float, score_threshold: float, max_detections: int
+) -> Optional[tuple[Any, Any, Any, Any]]:
+    """The same of many boxes of one class: see `ops.nms.survivors`, with rounds enough for most."""
+    if scores.shape[2] != 1:
+        return None
+    scores, order = tf.math.top_k(scores[..., 0], scores.shape[1])
+    boxes = tf.gather(boxes[:, :, 0], order, batch_dims=1)
+    numbers = tf.range(scores.shape[1])
+    drops = (_overlaps(boxes, boxes) > iou_threshold) & (numbers[None, :] < numbers[:, None])
+    drops, stays = tf.cast(drops, tf.float32), tf.ones_like(scores)
+    for _ in range(_ROUNDS):
+        stays = tf.cast(tf.linalg.matvec(drops, stays) < 0.5, tf.float32)
+    scores = tf.where((stays > 0.5) & (scores > score_threshold), scores, 0.0)
+    scores, order = tf.math.top_k(scores, max_detections)
+    boxes = tf.gather(boxes, order, batch_dims=1)
+    is_found = scores > score_threshold
+    count = tf.reduce_sum(tf.cast(is_found, tf.int32), axis=1)
+    return tf.where(is_found[..., None], boxes, 0.0), tf.zeros_like(order), scores, count
+
+
+def _overlaps(boxes: Any, others: Any) -> Any:
+    """IoU of boxes [batch, n, 4] with others [batch, m, 4]: [batch, n, m]."""
+    top = tf.maximum(boxes[:, :, None, :2], others[:, None, :, :2])
+    bottom = tf.minimum(boxes[:, :, None, 2:], others[:, None, :, 2:])
+    both = tf.reduce_prod(tf.maximum(bottom - top, 0.0), -1)
+    areas = _area(boxes)[:, :, None] + _area(others)[:, None, :]
+    return both / tf.maximum(areas - both, 1e-8)
 
 
 def _area(boxes: Any) -> Any:

@@ -21,14 +21,6 @@ from hortus.vision.visualization.boxes import class_name, draw_boxes
 
 MIN_DRAWN_SCORE = 0.3
 """Boxes with a lower score are told, but not drawn."""
-_OUTPUTS = (
-    "detection_boxes",
-    "detection_scores",
-    "detection_classes",
-    "num_detections",
-    "decoded_boxes",
-    "decoded_box_scores",
-)
 _FEATURES = ("backbone_", "decoder_")
 
 
@@ -87,6 +79,24 @@ class DetectionService(Service):
     """
 
     task_config: configs.DetectionTask
+    output_names: tuple[str, ...] = (
+        "detection_boxes",
+        "detection_scores",
+        "detection_classes",
+        "num_detections",
+        "decoded_boxes",
+        "decoded_box_scores",
+    )
+    """What is taken of the model's outputs, where it is there."""
+    box_names: tuple[str, ...] = ("detection_boxes", "decoded_boxes")
+    """Those of them that are boxes."""
+    measured_names: tuple[str, ...] = (
+        "detection_boxes",
+        "detection_scores",
+        "detection_classes",
+        "num_detections",
+    )
+    """Those of them that metrics take."""
 
     def __init__(
         self,
@@ -122,7 +132,7 @@ class DetectionService(Service):
         more = {"output_intermediate_features": True} if wanted else {}
         outputs = model(inputs["images"], image_shape=info[:, 1, :], training=False, **more)
         outputs = ops_in_float32(outputs)
-        found = {name: outputs[name] for name in _OUTPUTS if name in outputs}
+        found = {name: outputs[name] for name in self.output_names if name in outputs}
         found |= {name: x for name, x in outputs.items() if name.startswith(_FEATURES)}
         for name, values in outputs.get("detection_attributes", {}).items():
             found[f"detection_attributes_{name}"] = values
@@ -133,7 +143,7 @@ class DetectionService(Service):
         if self._export.output_normalized_coordinates:
             info = ops.convert_to_tensor(outputs["image_info"])
             original, scale, offset = (ops.tile(info[:, row], [1, 2]) for row in (0, 2, 3))
-            for name in ("detection_boxes", "decoded_boxes"):
+            for name in self.box_names:
                 if name in outputs:
                     # (batch, boxes, 4); before suppression maybe (batch, boxes, classes, 4).
                     shape = [-1, *[1] * (len(outputs[name].shape) - 2), 4]
@@ -149,19 +159,16 @@ class DetectionService(Service):
                 changed[name] = ops.cast(outputs[name], "float32")
         return {**outputs, **changed}
 
-    def interpret(self, outputs: Mapping[str, np.ndarray], size: tuple[int, int]) -> Prediction:
+    def interpret(
+        self, outputs: Mapping[str, np.ndarray], size: tuple[int, int]
+    ) -> DetectionPrediction:
         if "detection_boxes" not in outputs:
             raise DataError(
                 "the model returns boxes before suppression: predictions need "
                 "task.model.detection_generator.apply_nms=true"
             )
         count = int(np.ravel(outputs["num_detections"])[0])
-        boxes = outputs["detection_boxes"][:count]
-        if self._export.output_normalized_coordinates:
-            boxes = boxes * np.tile(np.array(size, np.float32), 2)
-        else:
-            scale, offset = np.tile(outputs["image_info"][2:4], 2)
-            boxes = (boxes + offset) / scale
+        boxes = self._in_pixels(outputs["detection_boxes"][:count], outputs, size)
         boxes = np.clip(boxes, 0, np.tile(np.array(size, np.float32), 2)).astype(np.float32)
         classes = np.asarray(outputs["detection_classes"][:count], np.int32)
         return DetectionPrediction(
@@ -173,6 +180,15 @@ class DetectionService(Service):
             size=size,
             class_names=self.class_names,
         )
+
+    def _in_pixels(
+        self, boxes: np.ndarray, outputs: Mapping[str, np.ndarray], size: tuple[int, int]
+    ) -> np.ndarray:
+        """Boxes [n, 4] among the outputs for one image in pixels of the original."""
+        if self._export.output_normalized_coordinates:
+            return boxes * np.tile(np.array(size, np.float32), 2)
+        scale, offset = np.tile(outputs["image_info"][2:4], 2)
+        return (boxes + offset) / scale
 
     def _category_id(self, number: int) -> int:
         known = 1 <= number <= len(self.category_ids)
@@ -201,14 +217,14 @@ class DetectionService(Service):
         _, labels = batch
         if not self.task_config.use_coco_metrics:
             return {}
-        names = ("detection_boxes", "detection_scores", "detection_classes", "num_detections")
-        predictions = {name: outputs[name] for name in names}
+        predictions = {name: outputs[name] for name in self.measured_names if name in outputs}
         if self._export.output_normalized_coordinates:  # metrics take them as the model gives them
             original, scale, offset = (
                 np.tile(outputs["image_info"][:, None, row], 2) for row in (0, 2, 3)
             )
-            boxes = predictions["detection_boxes"] * original * scale - offset
-            predictions["detection_boxes"] = boxes.astype(np.float32)
+            for name in set(self.box_names) & set(predictions):
+                boxes = predictions[name] * original * scale - offset
+                predictions[name] = boxes.astype(np.float32)
         for name in ("detection_classes", "num_detections"):
             predictions[name] = np.asarray(predictions[name], np.int32)
         predictions["source_id"] = labels["groundtruths"]["source_id"]

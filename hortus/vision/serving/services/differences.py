@@ -29,7 +29,7 @@ def detection_differences(
 
     Args:
         expected: `detection_boxes` [n, 4], `detection_scores`, `detection_classes` [n] and
-            `num_detections` of the model.
+            `num_detections` of the model, perhaps `detection_masks` [n, h, w].
         found: the same of the export.
     """
     count, other = (int(np.ravel(each["num_detections"])[0]) for each in (expected, found))
@@ -39,11 +39,12 @@ def detection_differences(
     scores, scores2 = (np.asarray(e["detection_scores"][:count], float) for e in (expected, found))
     classes, classes2 = (np.asarray(e["detection_classes"][:count], int) for e in (expected, found))
     side = max(1.0, float(np.abs(boxes).max(initial=0.0)))
-    box_difference = score_difference = 0.0
+    masks, masks2 = (each.get("detection_masks") for each in (expected, found))
+    box_difference = score_difference = mask_difference = 0.0
     free = np.ones(count, bool)
     # Of detections that are as good as the last one, the export may have kept another.
     last = scores.min(initial=np.inf) + LIMIT if count == len(expected["detection_scores"]) else 0
-    for box, score, number in zip(boxes, scores, classes, strict=True):
+    for place, (box, score, number) in enumerate(zip(boxes, scores, classes, strict=True)):
         apart = np.abs(boxes2 - box).max(axis=1, initial=0.0) / side + np.abs(scores2 - score)
         apart[(classes2 != number) | ~free] = np.inf
         nearest = int(np.argmin(apart))
@@ -54,4 +55,12 @@ def detection_differences(
         score_difference = max(score_difference, abs(scores2[nearest] - score))
         if not np.isfinite(apart[nearest]):
             box_difference = float("inf")
-    return {"detection_boxes": float(box_difference), "detection_scores": float(score_difference)}
+        if masks is not None and masks2 is not None:
+            mask_difference = max(mask_difference, difference(masks[place], masks2[nearest]))
+    differences = {
+        "detection_boxes": float(box_difference),
+        "detection_scores": float(score_difference),
+    }
+    if masks is not None:
+        differences["detection_masks"] = float("inf") if masks2 is None else mask_difference
+    return differences
