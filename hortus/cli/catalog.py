@@ -77,8 +77,13 @@ def _decoders() -> Iterator[Row]:
 
 
 def _heads() -> Iterator[Row]:
+    from hortus.vision.configs import heads
+
+    own = tuple(value for value in vars(heads).values() if isinstance(value, type))
+    known = tuple(cls for cls in own if cls.__module__ == heads.__name__)
     for cls in _subclasses(hyperparams.Config):
-        if cls.__name__.endswith("Head"):
+        # One that is derived from a head of ours may have any name.
+        if cls.__name__.endswith("Head") or issubclass(cls, known):
             yield cls.__name__, _summary(cls)
 
 
