@@ -91,7 +91,7 @@ def shuffle_in_blocks(
     place: the blocks before it are passed over, and its own is read from the start.
 
     Args:
-      dataset: the elements in order, without those of `blocks_before(shuffle, first)`.
+      dataset: the elements in order, without the first `blocks_before(shuffle, first)`.
       shuffle: the seed, and how many elements to hold.
       first: number of the shuffled element to begin with.
     """

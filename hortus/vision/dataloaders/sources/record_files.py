@@ -12,6 +12,7 @@ import tensorflow as tf
 from hortus.vision.dataloaders import file_types
 from hortus.vision.dataloaders.dataset_info import DatasetInfo, read_info
 from hortus.vision.dataloaders.errors import DataError
+from hortus.vision.dataloaders.sources import turns_of_files
 from hortus.vision.dataloaders.sources.base import (
     Shard,
     Shuffle,
@@ -103,22 +104,51 @@ class RecordFiles(Source):
             order = random_order(len(parts), tf.random.fold_in(shuffle.seed, tf.int64.max))
             table = {name: tf.gather(values, order) for name, values in table.items()}
             cycle_length = min(self._cycle_length, len(parts))
-        records = tf.data.Dataset.from_tensor_slices(table).interleave(
+        before = first if shuffle is None else blocks_before(shuffle, first)
+        if before:
+            records = self._in_turns_after(before, table, share, cycle_length)
+        else:
+            records = self._in_turns(table, share, cycle_length)
+        return records if shuffle is None else shuffle_in_blocks(records, shuffle, first)
+
+    def _in_turns(
+        self, table: dict[str, tf.Tensor], share: Shard, cycle_length: int
+    ) -> tf.data.Dataset:
+        """The records of the files in a table, a few files at a time."""
+        return tf.data.Dataset.from_tensor_slices(table).interleave(
             lambda part: self._records(part, share),
             cycle_length=cycle_length,
             block_length=self._block_length,
         )
-        if shuffle is None:
-            return records.skip(first) if first else records
-        if before := blocks_before(shuffle, first):
-            records = records.skip(before)
-        return shuffle_in_blocks(records, shuffle, first)
+
+    def _in_turns_after(
+        self, before: int, table: dict[str, tf.Tensor], share: Shard, cycle_length: int
+    ) -> tf.data.Dataset:
+        """The same without so many records, of which only those in open files are passed over."""
+        counts = [
+            self._count_in(int(begin) // _RECORDS_PER_FILE, share) for begin in table["begin"]
+        ]
+        standing = turns_of_files.after(before, counts, cycle_length, self._block_length)
+        files = tf.constant([file for file, _ in standing.files], tf.int64)
+        rest = {name: tf.gather(values, files) for name, values in table.items()}
+        rest["done"] = tf.constant([read for _, read in standing.files], tf.int64)
+        records = self._in_turns(rest, share, cycle_length)
+        if standing.begun is None:
+            return records
+        file, read, left = standing.begun
+        part = {name: values[file] for name, values in table.items()}
+        part["done"] = tf.constant(read, tf.int64)
+        return self._records(part, share).take(left).concatenate(records)
 
     def count(self, shard: Shard) -> int:
         numbers, share = self._share(shard)
+        return sum(self._count_in(number, share) for number in numbers)
+
+    def _count_in(self, number: int, share: Shard) -> int:
+        """How many records of a file are in a share."""
         if self._counts is None:
             self._counts = self._count_records()
-        return sum(len(range(share.index, self._counts[number], share.count)) for number in numbers)
+        return len(range(share.index, self._counts[number], share.count))
 
     def _count_records(self) -> list[int]:
         """The number of records of each file."""
@@ -153,7 +183,9 @@ class RecordFiles(Source):
         # zipped with a range: a repeated path takes several times as long as reading the record.
         places = tf.data.Dataset.range(part["begin"] + part["skip"], tf.int64.max)
         references = tf.data.Dataset.zip({"place": places, "record": records})
-        return references if share.count == 1 else references.shard(share.count, share.index)
+        if share.count > 1:
+            references = references.shard(share.count, share.index)
+        return references.skip(part["done"]) if "done" in part else references
 
     def load(self, reference: dict[str, tf.Tensor]) -> Any:
         record = reference["record"]
