@@ -96,7 +96,14 @@ def train(folder: str, data: str, kind: str, steps: int, interruption: Optional[
     """A deterministic run with everything that has a state of its own."""
     import resume_task
 
-    from hortus.core import distribute_utils, exp_factory, performance, task_factory, train_lib
+    from hortus.core import (
+        controller,
+        distribute_utils,
+        exp_factory,
+        performance,
+        task_factory,
+        train_lib,
+    )
 
     if not os.path.isdir(data):
         resume_task.write_files(data)
@@ -108,7 +115,7 @@ def train(folder: str, data: str, kind: str, steps: int, interruption: Optional[
         task = task_factory.get_task(params.task)
     reached = threading.Event()  # in the loop whose last step is the one, or a later one
 
-    class Controller(train_lib.Controller):
+    class Controller(controller.Controller):
         def _train_part(self, steps: int, first: bool, last: bool) -> Any:
             if interruption and self.step + steps > interruption["step"]:
                 reached.set()
