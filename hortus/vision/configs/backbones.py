@@ -232,6 +232,9 @@ class MobileNet(hyperparams.Config):
     padding: str = "same"
     """Of strided layers: `same`, or `symmetric` for as much on both sides, as in PyTorch: weights
     want the padding that they were trained with."""
+    se_gating_activation: str = "hard_sigmoid"
+    """From squeeze-excite to the factor of a channel: `hard_sigmoid`, whose slope is rounded to
+    0.16667, or `exact_hard_sigmoid`, of 1/6, as in PyTorch."""
 
     def check(self) -> Iterator[str]:
         yield from checks.one_of(self, "model_id", model_ids.MOBILENET)

@@ -50,6 +50,7 @@ EXTRA_FIELDS = {
     "project_every_level": "so do ResNets of PyTorch want their shortcuts",
     "pool_unstrided_shortcut": "so do ResNets of PyTorch want their shortcuts",
     "se_inner_activation": "the squeeze-excite of EfficientNet's authors has another activation",
+    "se_gating_activation": "mobile networks of PyTorch have the exact hard sigmoid",
     "activation": "transformers of PyTorch have the exact GELU",
     "init_checkpoint_averages": "averages of weights in a checkpoint can be started from",
     "resnet_unet": "the backbone existed and could not be chosen",

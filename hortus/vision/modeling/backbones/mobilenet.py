@@ -41,6 +41,7 @@ class MobileNet(Backbone):
             blocks that are endpoints, as '2/depthwise' and so on.
         regularize_depthwise: regularise depthwise kernels too.
         padding: of strided convolutions: `same`, or `symmetric` for as much on both sides.
+        se_gating_activation: from squeeze-excite to the factor of a channel.
         norm_act: makes normalisation.
         kernel_initializer: of all convolutions.
         kernel_regularizer: of all convolutions that are not depthwise, or None.
@@ -59,6 +60,7 @@ class MobileNet(Backbone):
         output_intermediate_endpoints: bool = False,
         regularize_depthwise: bool = False,
         padding: str = "same",
+        se_gating_activation: str = "hard_sigmoid",
         norm_act: NormAct | None = None,
         kernel_initializer: Any = "VarianceScaling",
         kernel_regularizer: Any = None,
@@ -80,6 +82,7 @@ class MobileNet(Backbone):
         self.output_intermediate_endpoints = output_intermediate_endpoints
         self.regularize_depthwise = regularize_depthwise
         self.padding = padding
+        self.se_gating_activation = se_gating_activation
         self._remember_layer_arguments(
             norm_act, kernel_initializer, kernel_regularizer, bias_regularizer
         )
@@ -150,7 +153,7 @@ class MobileNet(Backbone):
                     row.kernel_size,
                     dilation_rate,
                     se_ratio=row.se_ratio,
-                    se_gating_activation="hard_sigmoid",
+                    se_gating_activation=self.se_gating_activation,
                     expand_se_in_filters=True,
                     divisible_by=architecture.divisor,
                     use_depthwise=row.use_depthwise,

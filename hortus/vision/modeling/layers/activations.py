@@ -63,6 +63,7 @@ def hard_sigmoid(x: Any) -> Any:
 
 
 for _name, _activation in {
+    "exact_hard_sigmoid": keras.activations.hard_sigmoid,
     "gelu": keras.activations.gelu,
     "identity": keras.activations.linear,
     "leaky_relu": keras.activations.leaky_relu,
