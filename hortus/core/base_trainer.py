@@ -321,6 +321,15 @@ class Trainer(TrainRunner, EvalRunner):
             aggregated = self.eval_reduce(aggregated, logs)
         return aggregated
 
+    @contextlib.contextmanager
+    def trial(self) -> Iterator[None]:
+        """An evaluation inside does not count for the best checkpoint."""
+        exporter, self._checkpoint_exporter = self._checkpoint_exporter, None
+        try:
+            yield
+        finally:
+            self._checkpoint_exporter = exporter
+
     def eval_begin(self) -> None:
         """Before the first batch: metrics start anew. Averaged weights come in after it."""
         self.join()

@@ -216,7 +216,7 @@ class Controller:
     def sanity_check(self, steps: int) -> None:
         """Evaluates a few batches for nothing, so that a fault in evaluation shows at once."""
         if steps > 0:
-            with self._scope():
+            with self._scope(), self._eval_runner.trial():
                 self._eval_runner.evaluate(steps)
 
     # ---- checkpoints ------------------------------------------------------------------------

@@ -72,6 +72,10 @@ class EvalRunner(Runner):
         """
         raise NotImplementedError(f"{type(self).__name__} has no evaluate")
 
+    def trial(self) -> contextlib.AbstractContextManager:
+        """An evaluation inside is a trial, and is to leave nothing behind."""
+        return contextlib.nullcontext()
+
     def poll(self) -> None:
         """To be called before each batch: where a controller leaves an evaluation on a signal."""
         if self._watcher is not None:

@@ -307,8 +307,17 @@ def test_a_fault_in_evaluation_shows_before_the_first_step(run, tmp_path):
 
 
 def test_the_sanity_check_is_not_on_record(run, tmp_path):
-    run(trainer={"sanity_validation_steps": 2, "train_steps": 4})
+    best = {
+        "best_checkpoint_export_subdir": "best",
+        "best_checkpoint_eval_metric": "validation_loss",
+        "best_checkpoint_metric_comp": "higher",  # by which the first weights would be the best
+    }
+    run(trainer={"sanity_validation_steps": 2, "train_steps": 4, **best})
     assert history(tmp_path, "validation") == [4]
+    assert sorted(path.name for path in (tmp_path / "best").iterdir()) == [
+        "best_ckpt-4",
+        "info.json",
+    ]
 
 
 def test_time_is_over(run, tmp_path, capsys):
