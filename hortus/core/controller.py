@@ -110,8 +110,7 @@ class Controller:
             action.bind(self)
         self._eval_runner.watch(self._leave_evaluation_at_signal)
         for manager in (self.summary_manager, self.eval_summary_manager):
-            if getattr(manager, "global_step", 0) is None:
-                manager.global_step = global_step  # type: ignore[attr-defined]
+            manager.count_by(global_step)
 
     @property
     def step(self) -> int:

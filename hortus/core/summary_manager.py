@@ -142,6 +142,10 @@ class SummaryManagerInterface(abc.ABC):
     def write_summaries(self, summary_dict: Logs) -> None:
         """Writes the values at the present step; a nested dictionary goes to a sub-folder."""
 
+    def count_by(self, global_step: Any) -> None:
+        """Tells the variable that counts the steps; called once, by a controller. Optional."""
+        del global_step
+
     def rewind(self, step: int) -> None:
         """Drops what was written past `step`, to which training went back. Optional."""
         del step
@@ -188,6 +192,10 @@ class SummaryManager(SummaryManagerInterface):
     @global_step.setter
     def global_step(self, value: Any) -> None:
         self._global_step = value
+
+    def count_by(self, global_step: Any) -> None:
+        if self._global_step is None:
+            self._global_step = global_step
 
     def flush(self) -> None:
         for writer in self._summary_writers.values():
