@@ -7,6 +7,8 @@ CHECKPOINT = "ckpt"
 """Checkpoints are folders `ckpt-STEP`."""
 BEST_CHECKPOINT = "best_ckpt"
 """The best one is `best_ckpt-STEP`, in a folder that the config names."""
+BEST_INFO = "info.json"
+"""Beside it: the metrics that made it the best."""
 
 
 class RunFolder:
@@ -81,7 +83,7 @@ class RunFolder:
 
     def best_info(self, subdir: str) -> str:
         """The metrics of the best checkpoint, as JSON."""
-        return os.path.join(self.best(subdir), "info.json")
+        return os.path.join(self.best(subdir), BEST_INFO)
 
     @property
     def averages(self) -> str:

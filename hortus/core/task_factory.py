@@ -43,10 +43,9 @@ def get_task_cls(task_config_cls: type[cfg.TaskConfig]) -> Any:
     Raises:
         RegistryError: no task is registered for the class or a base of it.
     """
-    found = find_task_cls(task_config_cls)
-    if found is None and task_config_cls.task_module:
+    if task_config_cls.task_module:
         importlib.import_module(task_config_cls.task_module)
-        found = find_task_cls(task_config_cls)
+    found = find_task_cls(task_config_cls)
     return registry.lookup(_TASKS, task_config_cls) if found is None else found
 
 

@@ -12,6 +12,7 @@ from hortus.core import atomic_file
 from hortus.core import config_definitions as cfg
 from hortus.core.exp_parser import ParseConfigOptions, parse_config
 from hortus.core.run_folder import RunFolder
+from hortus.hyperparams.diff import ABSENT
 
 __all__ = [
     "ParseConfigOptions",
@@ -100,7 +101,13 @@ def changes_since_last_run(
     return [
         f"Changed since the last run: {change.path} was {change.old!r}, is {change.new!r}"
         for change in hyperparams.diff(now, former)
+        if change.old is not ABSENT or not _is_default(params, change.path)
     ]
+
+
+def _is_default(params: cfg.ExperimentConfig, path: str) -> bool:
+    """Whether nobody has set a value: one that a newer hortus has brought along is no change."""
+    return params.origin(path) == hyperparams.Origin("default")
 
 
 def save_gin_config(filename_suffix: str, model_dir: "str | os.PathLike[str]") -> str:

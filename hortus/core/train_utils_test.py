@@ -62,6 +62,35 @@ def test_serialize_config_can_be_read_back(experiment, tmp_path):
     assert cfg.ExperimentConfig.from_yaml(path) == config
 
 
+def test_a_resumed_run_tells_what_has_changed_and_nothing_else(experiment, tmp_path):
+    config = exp_factory.get_exp_config(experiment)
+    config.trainer.optimizer_config.override(
+        {"learning_rate": {"type": "stepwise", "stepwise": {"boundaries": [1, 2]}}}
+    )
+    assert train_utils.changes_since_last_run(config, tmp_path) == []
+    path = train_utils.serialize_config(config, tmp_path)
+    # A tuple is a list in YAML, and what a newer version has added was changed by nobody.
+    object.__setattr__(config.trainer, "_extras", ("pair",))
+    config.trainer.__dict__["pair"] = (1, 2)
+    train_utils.serialize_config(config, tmp_path)
+    assert train_utils.changes_since_last_run(config, tmp_path) == []
+    with open(path) as file:
+        lines = [line for line in file if "max_to_keep" not in line]
+    with open(path, "w") as file:
+        file.writelines(lines)
+    assert train_utils.changes_since_last_run(config, tmp_path) == []
+    config.trainer.max_to_keep = 3
+    config.trainer.train_steps = 12
+    assert train_utils.changes_since_last_run(config, tmp_path) == [
+        "Changed since the last run: trainer.max_to_keep was (absent), is 3",
+        "Changed since the last run: trainer.train_steps was 7, is 12",
+    ]
+    with open(path, "w") as file:
+        file.write("[")
+    (line,) = train_utils.changes_since_last_run(config, tmp_path)
+    assert line.startswith("The config of the last run cannot be read")
+
+
 def test_serialize_config_replaces_whole_files_only(experiment, tmp_path, monkeypatch):
     config = exp_factory.get_exp_config(experiment)
     train_utils.serialize_config(config, tmp_path)

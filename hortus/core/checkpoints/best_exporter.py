@@ -18,9 +18,10 @@ from hortus.core.checkpoints.errors import (
     MisnamedCheckpointError,
     explain_os_errors,
 )
+from hortus.core.run_folder import BEST_CHECKPOINT, BEST_INFO
 
-INFO = "info.json"
-PREFIX = "best_ckpt"
+INFO = BEST_INFO
+PREFIX = BEST_CHECKPOINT
 _STEP, _NAME = "best_ckpt_global_step", "best_ckpt_name"
 
 

@@ -18,10 +18,11 @@ from hortus.core.checkpoints.errors import (
     explain_os_errors,
 )
 from hortus.core.checkpoints.store import StoredCheckpoint
+from hortus.core.run_folder import CHECKPOINT
 
 _POLL_SECONDS = 0.05
 # A host's own files on their way to the chief.
-_PART = re.compile(r"^ckpt-\d+\.host-(\d+)$")
+_PART = re.compile(rf"^{CHECKPOINT}-\d+\.host-(\d+)$")
 
 
 class CheckpointManager:

@@ -17,6 +17,7 @@ from hortus.core.checkpoints.errors import (
     MisnamedCheckpointError,
 )
 from hortus.core.checkpoints.manifest import NAME, Manifest
+from hortus.core.run_folder import CHECKPOINT
 
 WEIGHTS = "weights.safetensors"
 _ADVICE = (
@@ -109,12 +110,12 @@ def write(
     atomic_folder.write_file(os.path.join(folder, NAME), [manifest.to_bytes()])
 
 
-def folder_name(step: int, prefix: str = "ckpt") -> str:
+def folder_name(step: int, prefix: str = CHECKPOINT) -> str:
     """`ckpt-1000`."""
     return f"{prefix}-{step}"
 
 
-def find(directory: str, prefix: str = "ckpt") -> list[tuple[int, str]]:
+def find(directory: str, prefix: str = CHECKPOINT) -> list[tuple[int, str]]:
     """Step and path of each committed checkpoint folder of a directory, by step, unchecked."""
     pattern = re.compile(rf"^{re.escape(prefix)}-(\d+)$")
     found: dict[int, str] = {}
@@ -128,7 +129,7 @@ def find(directory: str, prefix: str = "ckpt") -> list[tuple[int, str]]:
 
 
 def find_valid(
-    directory: str, prefix: str = "ckpt", broken: Iterable[str] = ()
+    directory: str, prefix: str = CHECKPOINT, broken: Iterable[str] = ()
 ) -> list[tuple[int, str]]:
     """As `find`, without those that are damaged as far as lengths tell, and without `broken`.
 
