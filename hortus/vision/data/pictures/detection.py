@@ -1,4 +1,4 @@
-"""Pictures of detection data: the images of training's batches with their boxes."""
+"""Pictures of detection data: the images of training's batches with their boxes and masks."""
 
 import dataclasses
 
@@ -10,7 +10,7 @@ from hortus.vision.configs import detection as configs
 from hortus.vision.dataloaders import preprocess
 from hortus.vision.dataloaders.detection import reader as detection_input
 from hortus.vision.dataloaders.errors import DataError
-from hortus.vision.visualization.boxes import draw_boxes
+from hortus.vision.visualization.instances import draw_instances, paste_masks
 
 _READABLE = 384
 """Images with a smaller side, in pixels, are enlarged before they are written on."""
@@ -19,7 +19,7 @@ _READABLE = 384
 def pictures(
     params: configs.DataConfig, task_config: configs.DetectionTask, count: int
 ) -> list[Image.Image]:
-    """The first images of the pipeline, with the boxes that the model learns."""
+    """The first images of the pipeline, with the boxes, and masks, that the model learns."""
     batch_size = params.global_batch_size or count
     params = dataclasses.replace(params, global_batch_size=batch_size, drop_remainder=False)
     names = detection_input.names_of_training(params, task_config)
@@ -34,8 +34,16 @@ def pictures(
                 pixels = pixels.repeat(factor, axis=0).repeat(factor, axis=1)
                 boxes = labels["boxes"][row].numpy() * factor
                 classes = labels["classes"][row].numpy()
-                with_boxes = draw_boxes(pixels, boxes, classes, class_names=class_names)
-                drawn.append(Image.fromarray(with_boxes))
+                masks = None
+                if "masks" in labels:
+                    is_object = classes > 0
+                    boxes, classes = boxes[is_object], classes[is_object]
+                    samples = labels["masks"][row].numpy()[is_object]
+                    masks = paste_masks(samples, boxes, pixels.shape[:2])
+                picture = draw_instances(
+                    pixels, boxes, classes, class_names=class_names, masks=masks
+                )
+                drawn.append(Image.fromarray(picture))
                 if len(drawn) == count:
                     return drawn
     except tf.errors.OpError as error:
