@@ -38,7 +38,7 @@ def coco_content(
     names: Sequence[str], ids: Sequence[int] = (1, 2, 3), **extra: Any
 ) -> dict[str, Any]:
     """What a COCO JSON says about these images; `ids` are those of the categories."""
-    annotations = [
+    annotations: list[dict[str, Any]] = [
         {
             "id": 10 * image + row + 1,
             "image_id": image + 100,

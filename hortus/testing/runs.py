@@ -78,7 +78,10 @@ def make_run(folder: pathlib.Path, kind: str, overrides: Any = None, ema: bool =
     experiment, settings, names = EXPERIMENTS[kind]
     params = exp_factory.get_exp_config(experiment)
     params.override({"task": settings})
-    optimizer = {"optimizer": {"type": "sgd"}, "learning_rate": {"type": "constant"}}
+    optimizer: dict[str, Any] = {
+        "optimizer": {"type": "sgd"},
+        "learning_rate": {"type": "constant"},
+    }
     if ema:
         optimizer["ema"] = {"average_decay": 0.9}
     params.override({"trainer": {"optimizer_config": optimizer, "train_steps": 10}})

@@ -147,6 +147,14 @@ class DetectionModel(hyperparams.Config):
 class DetectionTask(cfg.TaskConfig):
     """What every detection task offers."""
 
+    model: DetectionModel = dataclasses.field(default_factory=DetectionModel)
+    """The model."""
+    train_data: DataConfig = dataclasses.field(default_factory=lambda: DataConfig(is_training=True))
+    """What it learns from."""
+    validation_data: DataConfig = dataclasses.field(
+        default_factory=lambda: DataConfig(is_training=False)
+    )
+    """What it is measured on."""
     init_checkpoint: str | None = None  # type: ignore[assignment]
     """Checkpoint, or folder of checkpoints, that the first weights come from; null for none."""
     init_checkpoint_modules: str | list[str] = "all"

@@ -23,7 +23,8 @@ from hortus.vision.dataloaders.sources.base import Shard, Source
 
 _BROKEN = (tf.errors.OpError, ValueError, TypeError, OSError)
 _READ_AHEAD = 64
-_In, _Out = TypeVar("_In"), TypeVar("_Out")
+_In = TypeVar("_In")
+_Out = TypeVar("_Out")
 
 
 @dataclasses.dataclass(frozen=True)

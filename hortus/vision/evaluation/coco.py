@@ -137,7 +137,7 @@ class COCOEvaluator:
         self._image_count += len(ids)
 
     def _wanted_predictions(self) -> tuple[str, ...]:
-        wanted = _PREDICTIONS
+        wanted: tuple[str, ...] = _PREDICTIONS
         if self.need_rescale_bboxes or self.include_mask:
             wanted += ("image_info",)
         return (*wanted, "detection_masks") if self.include_mask else wanted

@@ -81,7 +81,9 @@ def decode_bitmap(code: bytes, height: int, width: int) -> np.ndarray:
     return rle_api.decode({"size": [height, width], "counts": code})
 
 
-def measure_codes(codes: Sequence[bytes], sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def measure_codes(
+    codes: Sequence[bytes] | np.ndarray, sizes: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Pixels of masks, float64 [n], and the boxes around them, float64 [n, 4]; 0 for no pixels.
 
     Args:

@@ -86,7 +86,7 @@ def find_images(paths: Union[PathLike, Iterable[PathLike]]) -> list[FoundImage]:
     if isinstance(paths, (str, os.PathLike)):
         paths = [paths]
     found: dict[str, FoundImage] = {}
-    for path in map(os.fspath, paths):
+    for path in (os.fspath(each) for each in paths):
         if os.path.isdir(path):
             matches = _below(path)
             if not matches:

@@ -162,6 +162,7 @@ def _restore(
             params.task.differential_privacy_config,
         )
         average = base_trainer.average_of(optimizer)
+        assert average is not None  # the config has one
         average.shadow_copy(model)
         optimizer.build(model.trainable_variables)
         items["optimizer"] = optimizer

@@ -19,7 +19,7 @@ from hortus.vision.evaluation import segmentation as metrics_lib
 from hortus.vision.losses.factory import build_loss
 from hortus.vision.losses.segmentation import actual_mask_scores
 from hortus.vision.modeling import factory
-from hortus.vision.ops.resize import resize_nearest
+from hortus.vision.ops.resize import rescale_to_original, resize_nearest
 from hortus.vision.tasks.task_model import build_task_model
 from hortus.vision.visualization import masks as drawing
 from hortus.vision.visualization.confusion_matrix import draw_confusion_matrix
@@ -214,7 +214,7 @@ class SemanticSegmentationTask(base_task.Task):
         if not self.task_config.validation_data.resize_eval_groundtruth:
             # The image has the model's size, and the masks have their own.
             small["shown"] = ops.minimum(info[:, 0] / sides, 1.0)
-            image = metrics_lib.rescale_to_original(parts["image"], info, height, width)
+            image = rescale_to_original(parts["image"], info, height, width)
             small["image"] = resize_nearest(image, *size)
         return small
 

@@ -66,7 +66,8 @@ def _read(path: str, image_dir: str, include_masks: bool, allow_outside: bool) -
     extents = boxes[:, 2] * boxes[:, 3]
     areas = [each.get("area") for each in annotations]
     sizes = _sizes(images, image_paths)
-    masks, problems = None, ()
+    masks: np.ndarray | None = None
+    problems: tuple[str, ...] = ()
     if include_masks:
         masks, problems = _masks(path, annotations, sizes[owner[order]])
     return DetectionSet(

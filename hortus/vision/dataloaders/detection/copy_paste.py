@@ -10,7 +10,7 @@ from hortus.vision.dataloaders.detection.mask_samples import sample_pixels
 
 
 def cover(
-    codes: tf.Tensor, boxes: tf.Tensor, shown: parser.Shown, shape: Sequence[int | None]
+    codes: tf.Tensor, boxes: tf.Tensor, shown: parser.Shown, shape: Sequence[Any]
 ) -> tf.Tensor:
     """The pixels of objects in the resized image, all in one, bool [height, width].
 

@@ -157,7 +157,7 @@ def concatenate(sets: Sequence[DetectionSet]) -> DetectionSet:
         ids = np.arange(1, len(ids) + 1)
     counts = np.concatenate([each.counts for each in sets])
 
-    def joined(name: str) -> np.ndarray:
+    def joined(name: str) -> Any:
         return np.concatenate([getattr(each, name) for each in sets])
 
     has_ids = all(each.object_ids is not None for each in sets)

@@ -69,7 +69,7 @@ class Parser(parser.Parser):
             self.padded_size = preprocess.compute_padded_size(output_size, 2**max_level)
         self.num_classes = num_classes
         self.max_groundtruths = max(max_groundtruths, params.parser.max_num_instances)
-        self._augmentation = augment.build_box_augmentation(params.parser.aug_type)
+        self._augmentation: Any = augment.build_box_augmentation(params.parser.aug_type)
 
     @tf.autograph.experimental.do_not_convert
     def _parse_train_data(

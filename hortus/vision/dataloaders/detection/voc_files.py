@@ -81,7 +81,8 @@ def _read(path: str, image_dir: str, include_masks: bool, allow_outside: bool) -
         ],
         np.int32,
     ).reshape(-1, 2)
-    masks, problems = None, ()
+    masks: np.ndarray | None = None
+    problems: tuple[str, ...] = ()
     if include_masks:
         counts = [len(entry.objects) for entry in chosen]
         masks, problems = _masks(root, stems, counts, sizes)

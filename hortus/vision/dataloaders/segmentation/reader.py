@@ -82,6 +82,7 @@ class Parser(parser.Parser):
             image, _, masks = preprocess.random_horizontal_flip(
                 image, masks=mask[None], seed=rng.seed()
             )
+            assert masks is not None  # as it was given
             mask = masks[0]
         assert self.output_size is not None
         window = list(params.crop_size) or self.output_size

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from hortus.vision.serving.formats.format import ExportError, Runtime
-from hortus.vision.serving.formats.portable import PIXELS, trace
+from hortus.vision.serving.formats.portable import trace
+from hortus.vision.serving.formats.saved_model import PIXELS
 from hortus.vision.serving.services.service import Service
 
 OPSET = 18
