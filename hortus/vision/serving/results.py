@@ -94,8 +94,9 @@ class ResultFolder:
         os.makedirs(self.folder, exist_ok=True)
         if not self._is_clean:
             self._is_clean = True
-            for place in (self.folder, *filter(os.path.isdir, os.scandir(self.folder))):
-                atomic_folder.remove_abandoned(os.fspath(place))
+            folders = [each.path for each in os.scandir(self.folder) if each.is_dir()]
+            for place in (self.folder, *folders):
+                atomic_folder.remove_abandoned(place)
         for name, rows in ((PREDICTIONS, self._predictions), (IMAGES, self._images)):
             lines = ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
             atomic_file.replace(os.path.join(self.folder, name), f"[\n{lines}\n]\n".encode())
