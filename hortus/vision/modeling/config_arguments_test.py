@@ -27,6 +27,7 @@ from hortus.vision.modeling.backbones import (
 from hortus.vision.modeling.backbones.backbone import IMAGES
 from hortus.vision.modeling.decoders import aspp, fpn, nasfpn
 from hortus.vision.modeling.decoders.builder import MODEL_FIELDS
+from hortus.vision.modeling.layers.blocks.block import Block
 from hortus.vision.modeling.layers.configurable import argument_names
 from hortus.vision.modeling.layers.normalization.norm_act import NormAct
 
@@ -56,6 +57,9 @@ DECODERS = {"aspp": aspp.ASPP, "fpn": fpn.FPN, "nasfpn": nasfpn.NASFPN}
 ONLY_IN_PYTHON = {
     # The existing system has no field for it either.
     "mobilenet": {"regularize_depthwise"},
+    # What is different in PyTorch's ResNets, whose weights only the plain ResNet takes over.
+    "dilated_resnet": {"project_every_level", "pool_unstrided_shortcut"},
+    "resnet_unet": {"padding", "project_every_level", "pool_unstrided_shortcut"},
 }
 
 
@@ -118,7 +122,7 @@ def test_fields_of_decoders(kind):
 )
 def test_fields_of_heads(config, cls, of_model):
     """`of_model` are arguments that the model knows."""
-    of_layers = {"norm_act", "kernel_initializer", "kernel_regularizer", "bias_regularizer"}
+    of_layers = set(argument_names(Block))
     names = fields(config)
     if config is head_configs.DetectionHead:
         names.remove("cascade_class_ensemble")  # of the model, which has several such heads

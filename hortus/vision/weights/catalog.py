@@ -74,6 +74,8 @@ def _norm(activation: str, epsilon: float) -> dict[str, Any]:
 def _models() -> list[KnownModel]:
     bsd, apache = "BSD-3-Clause", "Apache-2.0"
     models = []
+    fields: dict[str, Any]
+    accuracy: Optional[float]
 
     plain = {"padding": "symmetric", "project_every_level": False}
     for depth, size, accuracy in (
