@@ -75,6 +75,7 @@ DECLARED: list = []
 
 @pytest.mark.slow
 def test_every_task_of_ours_is_declared_where_nothing_is_loaded():
+    from hortus.core import base_task
     from hortus.vision import registry_imports
 
     registry_imports.load_tasks()
@@ -88,3 +89,7 @@ def test_every_task_of_ours_is_declared_where_nothing_is_loaded():
     assert {config: config.task_module for config in registered} == {
         config: task.__module__ for config, task in registered.items()
     }
+    # The names of classes that a task knows are kept with its runs.
+    for task in registered.values():
+        if hasattr(task, "class_names"):
+            assert task.learnt_classes is not base_task.Task.learnt_classes, task

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from hortus import hyperparams
 from hortus.hyperparams.bounds import (
@@ -282,6 +282,8 @@ class Losses(hyperparams.Config):
 @dataclasses.dataclass
 class MaskRCNNTask(detection.DetectionTask):
     """Which objects are where, and which pixels are theirs? In two stages."""
+
+    task_module: ClassVar[str] = "hortus.vision.tasks.maskrcnn"
 
     model: MaskRCNN = dataclasses.field(default_factory=MaskRCNN)
     """The model."""

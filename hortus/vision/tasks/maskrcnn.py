@@ -67,6 +67,9 @@ class MaskRCNNTask(base_task.Task):
     def build_inputs(self, params: configs.DataConfig, input_context: Optional[Any] = None) -> Any:
         return self._data.build_inputs(params, input_context)
 
+    def learnt_classes(self) -> tuple[str, ...]:
+        return self._data.class_names
+
     @property
     def class_names(self) -> tuple[str, ...]:
         """Names of the classes 1, 2, ..., as far as the data, or the run's folder, tells them."""
