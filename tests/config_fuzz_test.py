@@ -21,7 +21,7 @@ import pytest
 from hortus import hyperparams
 from hortus.core import exp_factory
 from hortus.hyperparams.yaml_text import read_yaml
-from hortus.testing import reference
+from hortus.testing import reference_dir
 from hortus.vision import registry_imports  # noqa: F401
 
 SEED = 20_240_817
@@ -130,16 +130,13 @@ def damaged(text: bytes, rng: random.Random) -> bytes:
 
 
 def _files() -> list[tuple[str, bytes]]:
-    """Experiment and content of each YAML file: our own, and the reference's where it is there."""
+    """Experiment and content of each YAML file: our own, and the reference's."""
     root = pathlib.Path(__file__).resolve().parent.parent
     folders = [root / "hortus" / "vision" / "experiments" / "yaml"]
-    named = {}
-    variable = os.environ.get(reference.VARIABLE)
-    folder = pathlib.Path(variable) if variable else root.parent / "shared" / "reference"
-    if (folder / "yamls.json").is_file():
-        folders.append(folder / "yamls")
-        entries = json.loads((folder / "yamls.json").read_text())
-        named = {entry["path"]: entry["experiment"] for entry in entries}
+    folder = reference_dir()
+    folders.append(folder / "yamls")
+    entries = json.loads((folder / "yamls.json").read_text())
+    named = {entry["path"]: entry["experiment"] for entry in entries}
     found = []
     for folder in folders:
         for path in sorted(folder.rglob("*.yaml")):

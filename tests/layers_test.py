@@ -126,7 +126,7 @@ THIRD_PARTY = {
     "hortus.core": (*NUMERIC, "absl", "rich", "safetensors"),
     "hortus.core.config_definitions": (),
     "hortus.core.distribute_utils": (*NUMERIC, "absl", "tensorflow"),
-    "hortus.core.event_file": ("numpy", "PIL", "tensorboard"),
+    "hortus.core.event_file": ("numpy", "PIL", "tensorboard", "google"),  # protobuf
     "hortus.core.exp_factory": (),
     "hortus.core.init_weights": (),
     "hortus.core.launch": (),
@@ -158,6 +158,7 @@ THIRD_PARTY = {
     "hortus.vision.summary_manager": NUMERIC,
     "hortus.vision.data": (*NUMERIC, "tensorflow", "tensorflow_datasets", "PIL"),
     "hortus.vision.serving": (*NUMERIC, "tensorflow", "PIL"),
+    "hortus.vision.serving.description": ("pydantic",),
     "hortus.vision.serving.images": ("numpy", "tensorflow", "PIL"),
     "hortus.vision.serving.services": (*NUMERIC, "tensorflow", "PIL"),
     "hortus.vision.serving.formats.litert": (*NUMERIC, "tensorflow", "ai_edge_litert"),
@@ -166,6 +167,7 @@ THIRD_PARTY = {
     "hortus.vision.train": ("absl", "gin"),
     "hortus.reports": ("yaml",),
     "hortus.cli": ("click", "rich", "typer", "yaml"),
+    "hortus.testing.fuzz": ("hypothesis",),
     "hortus.testing": (*NUMERIC, "PIL", "pytest", "tensorflow"),
 }
 

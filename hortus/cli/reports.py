@@ -17,7 +17,7 @@ def report(model_dir: str, target: Optional[str]) -> None:
     except runs.RunError as error:
         raise CommandError(str(error)) from None
     path = target or run.files.report
-    atomic_file.replace(path, page.render(run).encode())
+    atomic_file.replace(path, _bytes(page.render(run)))
     print(f"Report: {path}")
 
 
@@ -33,7 +33,7 @@ def compare(model_dirs: Sequence[str], target: Optional[str]) -> None:
     except runs.RunError as error:
         raise CommandError(str(error)) from None
     if target:
-        atomic_file.replace(target, comparison.render(found).encode())
+        atomic_file.replace(target, _bytes(comparison.render(found)))
         print(f"Report: {target}")
         return
     metrics = comparison.metric_rows(found)
@@ -45,3 +45,8 @@ def compare(model_dirs: Sequence[str], target: Optional[str]) -> None:
         output.table([("", *comparison.names(found)), *differences])
     else:
         print("\nThe configs are alike.")
+
+
+def _bytes(text: str) -> bytes:
+    """The text as UTF-8; what that cannot hold, such as half of a surrogate pair, becomes `?`."""
+    return text.encode("utf-8", "replace")

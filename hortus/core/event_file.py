@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO, Optional
 
 import numpy as np
+from google.protobuf.message import DecodeError
 from PIL import Image
 from tensorboard.compat.proto.event_pb2 import Event
 from tensorboard.compat.proto.summary_pb2 import Summary
@@ -153,7 +154,11 @@ def _records(content: bytes) -> Iterator[tuple[int, bytes]]:
         data, end = start + _HEADER, start + _HEADER + length + _FOOTER
         if end > len(content):
             return  # its writer was killed in the middle of it
-        yield Event.FromString(content[data : data + length]).step, content[start:end]
+        try:
+            step = Event.FromString(content[data : data + length]).step
+        except DecodeError:
+            return  # damaged: from here on nobody knows where a record begins
+        yield step, content[start:end]
         start = end
 
 

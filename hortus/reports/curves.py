@@ -8,6 +8,9 @@ COLOURS = ("#2b6cb0", "#c05621", "#2f855a", "#6b46c1", "#b83280", "#4a5568")
 _WIDTH, _HEIGHT = 440, 240
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56, 12, 12, 34
 _MAX_DOTS = 60
+_LARGEST, _SMALLEST = 1e300, 1e-300
+_RESOLUTION = 1e-9
+"""Values that differ by less, relative to their size, make a flat line: ticks need digits too."""
 
 Point = tuple[float, float]
 
@@ -17,10 +20,10 @@ def chart(title: str, lines: Mapping[str, Sequence[Point]]) -> str:
 
     Args:
         title: what is shown, also for readers who do not see it.
-        lines: points (step, value) by name; those that are not finite are left out.
+        lines: points (step, value) by name; those that are not finite, or hardly so, are left out.
     """
     finite = {
-        name: [(x, y) for x, y in points if math.isfinite(x) and math.isfinite(y)]
+        name: [(x, y) for x, y in points if abs(x) < _LARGEST and abs(y) < _LARGEST]
         for name, points in lines.items()
     }
     finite = {name: points for name, points in finite.items() if points}
@@ -53,8 +56,9 @@ class _Axis:
 
     def __init__(self, values: Sequence[float], start: float, end: float):
         low, high = min(values), max(values)
-        if low == high:
-            margin = abs(low) * 0.1 or 1.0
+        if high - low <= max(abs(low), abs(high), _SMALLEST) * _RESOLUTION:
+            margin = max(abs(low), abs(high)) * 0.1
+            margin = margin if margin > _SMALLEST else 1.0
             low, high = low - margin, high + margin
         self.step = _nice((high - low) / 4)
         self.low = math.floor(low / self.step) * self.step

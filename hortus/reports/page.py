@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Optional, TypeVar
 
 from hortus import registry
-from hortus.reports import curves
+from hortus.reports import curves, records
 from hortus.reports.runs import RecordedRun, Series, best_of
 
 _Section = TypeVar("_Section", bound=Callable[[RecordedRun], str])
@@ -44,6 +44,8 @@ td code { overflow-wrap: anywhere; } .scroll { overflow-x: auto; }
 pre { background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: 1rem;
   overflow-x: auto; } summary { cursor: pointer; color: var(--accent); margin: .8rem 0; }
 """
+_LONGEST = 100 * 365 * 24 * 3600
+"""Seconds that a run can take; more is a damaged record."""
 _MAX_CHARTS = 24
 _MAX_PICTURES = 24
 
@@ -127,11 +129,12 @@ def _head(run: RecordedRun) -> str:
     wanted = run.config.get("trainer.train_steps")
     steps = f"{run.step:,}" + (f" of {wanted:,}" if isinstance(wanted, int) and wanted > 0 else "")
     tiles = [("steps", steps)]
-    if run.seconds:
+    if run.seconds and run.seconds < _LONGEST:
         tiles.append(("time", str(datetime.timedelta(seconds=round(run.seconds)))))
     metric = run.config.get("trainer.best_checkpoint_eval_metric")
-    if metric in run.best:
-        tiles.append((f"best {metric}", f"{run.best[metric]:.4g}"))
+    best = records.number(run.best.get(metric)) if isinstance(metric, str) else None
+    if best is not None:
+        tiles.append((f"best {metric}", f"{best:.4g}"))
     losses = run.series("train").get("training_loss") or run.series("train").get("loss")
     if losses:
         tiles.append(("training loss", curves.short(losses[-1][1])))
@@ -215,7 +218,7 @@ def _pictures(run: RecordedRun) -> str:
 @register_section("Config")
 def _config(run: RecordedRun) -> str:
     """What was set, by whom, and the whole config."""
-    origins = run.starts[-1].get("origins", {}) if run.starts else {}
+    origins = records.mapping(run.starts[-1].get("origins")) if run.starts else {}
     rows = [
         (path, _text(run.config[path]), origin)
         for path, origin in origins.items()
@@ -232,14 +235,12 @@ def _config(run: RecordedRun) -> str:
 def _starts(run: RecordedRun) -> str:
     """Commands, machine and packages."""
     starts = run.starts
-    rows: list[tuple[str, str]] = []
-    for start in starts:
-        when = datetime.datetime.fromtimestamp(start.get("time", 0)).strftime("%Y-%m-%d %H:%M:%S")
-        rows.append((when, str(start.get("command", ""))))
+    rows = [(_when(start.get("time")), str(start.get("command", ""))) for start in starts]
     if not rows:
         return ""
-    facts = starts[-1].get("machine", {})
-    packages = ", ".join(f"{name} {found}" for name, found in facts.get("packages", {}).items())
+    facts = records.mapping(starts[-1].get("machine"))
+    installed = records.mapping(facts.get("packages"))
+    packages = ", ".join(f"{name} {found}" for name, found in installed.items())
     machine = [
         ("experiment", starts[-1].get("experiment")),
         ("engine", starts[-1].get("engine")),
@@ -250,6 +251,15 @@ def _starts(run: RecordedRun) -> str:
     ]
     known = [(name, str(value)) for name, value in machine if value]
     return table(("started", "command"), rows) + "<p></p>" + table(("machine", ""), known)
+
+
+def _when(time: Any) -> str:
+    """A moment, as a reader writes it; empty for what is none."""
+    try:
+        moment = datetime.datetime.fromtimestamp(records.finite(time) or 0)
+    except (ValueError, OverflowError, OSError):  # before the year 1, or after 9999
+        return ""
+    return moment.strftime("%Y-%m-%d %H:%M:%S")
 
 
 def _processor(facts: dict[str, Any]) -> Optional[str]:

@@ -3,6 +3,7 @@
 import html.parser
 import io
 import json
+import math
 import re
 
 import numpy as np
@@ -160,3 +161,18 @@ def test_numbers_are_short():
         "15k",
         "3e-05",
     ]
+
+
+@pytest.mark.parametrize(
+    "points",
+    [
+        [(0, 1e308), (1, -1e308), (2, 1.0)],
+        [(0, 5e-324), (1, 0.0)],
+        [(0, 1.0), (1, 1.0 + 1e-15)],
+        [(2**62, 1.0), (2**62 + 1, 2.0)],
+        [(0, math.nan), (1, math.inf), (2, 3.0)],
+    ],
+)
+def test_values_at_the_ends_of_floats_are_drawn_or_left_out(points):
+    drawn = curves.chart("loss", {"train": points})
+    assert drawn.startswith("<svg") and "nan" not in drawn and "inf" not in drawn

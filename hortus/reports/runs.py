@@ -2,16 +2,16 @@
 
 import dataclasses
 import functools
-import json
 import math
 import os
+from collections.abc import Iterable, Iterator
 from typing import Any, Optional
-
-import yaml
 
 from hortus.core import event_file, run_record
 from hortus.core.run_folder import RunFolder
-from hortus.hyperparams import ConfigError
+from hortus.hyperparams import Origin
+from hortus.hyperparams.yaml_text import read_yaml
+from hortus.reports import records
 
 LOWER_IS_BETTER = ("loss", "error", "seconds")
 
@@ -46,7 +46,7 @@ class RecordedRun:
         self.files = RunFolder(folder)
         if not os.path.isdir(self.files):
             raise RunError(f"{self.files}: there is no such folder")
-        if not os.path.exists(self.files.params):
+        if not records.is_readable(self.files.params):
             raise RunError(
                 f"{folder} is no run: it has no {RunFolder.PARAMS}, which `hortus train` writes"
             )
@@ -63,16 +63,12 @@ class RecordedRun:
     @functools.cached_property
     def config_text(self) -> str:
         """The config of the run, as YAML."""
-        with open(self.files.params, encoding="utf-8") as file:
-            return file.read()
+        return records.read_text(self.files.params)
 
     @functools.cached_property
     def config(self) -> dict[str, Any]:
         """All values of the config by their paths."""
-        try:
-            values = yaml.safe_load(self.config_text)
-        except yaml.YAMLError as error:
-            raise ConfigError(f"{self.files.params} cannot be read: {error}") from None
+        values, _ = read_yaml(self.config_text, Origin(self.files.params), with_lines=True)
         return flatten(values) if isinstance(values, dict) else {}
 
     @functools.cached_property
@@ -83,17 +79,12 @@ class RecordedRun:
     @functools.cached_property
     def lines(self) -> list[dict[str, Any]]:
         """The lines of metrics.jsonl, each with step, split, wall_time and values."""
-        path, found = self.files.metrics, []
-        if not os.path.exists(path):
-            return []
-        with open(path, encoding="utf-8") as file:
-            for text in file:
-                try:
-                    line = json.loads(text)
-                    line["step"], line["values"] = int(line["step"]), flatten(line["values"])
-                except (ValueError, KeyError, TypeError, AttributeError):
-                    continue  # the last line of a run that was killed, or is being written
-                found.append(line)
+        found = []
+        for line in records.json_lines(self.files.metrics):
+            step, values = records.finite(line.get("step")), line.get("values")
+            if step is None or not isinstance(values, dict):
+                continue  # the last line of a run that was killed, or is being written
+            found.append({**line, "step": int(step), "values": flatten(values)})
         return sorted(found, key=lambda line: line["step"])
 
     def series(self, split: str) -> dict[str, Series]:
@@ -103,8 +94,9 @@ class RecordedRun:
             if line.get("split") != split:
                 continue
             for name, value in line["values"].items():
-                if isinstance(value, (int, float)):
-                    found.setdefault(name, []).append((line["step"], float(value)))
+                number = records.number(value)
+                if number is not None:
+                    found.setdefault(name, []).append((line["step"], number))
         return found
 
     @property
@@ -115,30 +107,22 @@ class RecordedRun:
     @property
     def seconds(self) -> Optional[float]:
         """Time between the first and the last line on record; pauses count."""
-        times = [line["wall_time"] for line in self.lines if "wall_time" in line]
-        first = min(
-            [*times, *(start["time"] for start in self.starts if "time" in start)], default=0
-        )
-        return max(times) - first if times else None
+        times = list(_times(line.get("wall_time") for line in self.lines))
+        starts = _times(start.get("time") for start in self.starts)
+        return max(times) - min([*times, *starts]) if times else None
 
     @functools.cached_property
     def best(self) -> dict[str, Any]:
         """The metrics of the best checkpoint, as its file tells them; empty if there is none."""
         subdir = self.config.get("trainer.best_checkpoint_export_subdir") or "best"
-        try:
-            with open(self.files.best_info(subdir), encoding="utf-8") as file:
-                return json.load(file)
-        except (OSError, ValueError):
+        if not isinstance(subdir, str) or "\0" in subdir:
             return {}
+        return records.mapping(records.read_json(self.files.best_info(subdir)))
 
     @functools.cached_property
     def class_names(self) -> list[str]:
         """Names of the classes, if the data had any."""
-        try:
-            with open(self.files.class_names, encoding="utf-8") as file:
-                names = json.load(file)
-        except (OSError, ValueError):
-            return []
+        names = records.read_json(self.files.class_names)
         return [str(name) for name in names] if isinstance(names, list) else []
 
     def pictures(self) -> list[Picture]:
@@ -148,6 +132,11 @@ class RecordedRun:
             if tag not in newest or step >= newest[tag].step:
                 newest[tag] = Picture(tag.removeprefix("image/"), step, png)
         return [newest[tag] for tag in sorted(newest)]
+
+
+def _times(values: Iterable[Any]) -> Iterator[float]:
+    """Those of the values that can be times."""
+    return (time for time in map(records.finite, values) if time is not None)
 
 
 def flatten(values: Any, path: str = "") -> dict[str, Any]:

@@ -17,6 +17,8 @@ from hortus.vision.serving.run_config import config_of
 from hortus.vision.serving.services.service import Service, service_of
 
 VERSION = 1
+_MAX_SIZE = 64 << 20
+"""Characters of a description that are read: more than any config has."""
 IN_FOLDER, BESIDE = "hortus_export.json", ".json"
 
 
@@ -34,6 +36,7 @@ class Description:
     outputs: tuple[str, ...]
     checkpoint: str
     step: int
+    """Global step of the checkpoint."""
     config: dict[str, Any]
     """Of the training."""
     identity: dict[str, Any] = dataclasses.field(default_factory=dict)
@@ -59,7 +62,12 @@ class Description:
         """The service of the task; `params` may say otherwise than the training."""
         registry_imports.load_tasks()
         task = task_factory.get_task((params or self.params()).task)
-        return service_of(task, self.class_names, **self.facts)
+        try:
+            return service_of(task, self.class_names, **self.facts)
+        except TypeError as error:
+            raise ExportError(
+                f"the description of the export tells facts that its task does not know ({error})"
+            ) from None
 
     def to_json(self) -> str:
         """The text of the file."""
@@ -100,22 +108,27 @@ def read_description(path: str) -> Description:
     Raises:
         ExportError: there is none, or it cannot be read.
     """
+    import pydantic
+
     name = description_path(path)
     try:
         with open(name, encoding="utf-8") as file:
-            content = json.load(file)
-        version = content.pop("hortus_export")
-        if version != VERSION:
-            raise ExportError(f"{name} is of version {version}; this hortus reads {VERSION}")
-        for key in ("class_names", "outputs"):
-            content[key] = tuple(content[key])
-        return Description(**content)
+            content = json.loads(file.read(_MAX_SIZE))
     except FileNotFoundError:
         raise ExportError(
             f"{path} is no export of hortus: there is no {name}, which `hortus export` writes "
             "and which has to stay beside it"
         ) from None
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        if isinstance(error, ExportError):
-            raise
+    except (ValueError, RecursionError) as error:
         raise ExportError(f"{name}: not what `hortus export` writes ({error})") from None
+    if not isinstance(content, dict) or "hortus_export" not in content:
+        raise ExportError(f"{name}: not what `hortus export` writes (it has no 'hortus_export')")
+    version = content.pop("hortus_export")
+    if version != VERSION:
+        raise ExportError(f"{name} is of version {version!r}; this hortus reads {VERSION}")
+    try:
+        return pydantic.TypeAdapter(Description).validate_python(content)
+    except pydantic.ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise ExportError(f"{name}: {where}: {first['msg']}; the file was changed") from None
