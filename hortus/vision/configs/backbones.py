@@ -11,7 +11,7 @@ from hortus.hyperparams.bounds import (
     PositiveInt,
 )
 from hortus.vision.configs import checks, model_ids
-from hortus.vision.configs.numbers import DropRate, Level, WidthFactor
+from hortus.vision.configs.numbers import Blocks, DropRate, Level, Pixels, Width, WidthFactor
 
 PADDINGS = ("same", "symmetric")
 """Values of `padding`."""
@@ -21,11 +21,11 @@ PADDINGS = ("same", "symmetric")
 class Transformer(hyperparams.Config):
     """The encoder blocks of a vision transformer."""
 
-    mlp_dim: PositiveInt = 1
+    mlp_dim: Width = 1
     """Width of the hidden MLP layer; a named ViT brings its own."""
-    num_heads: PositiveInt = 1
+    num_heads: Width = 1
     """Attention heads; a named ViT brings its own."""
-    num_layers: PositiveInt = 1
+    num_layers: Blocks = 1
     """Encoder blocks; a named ViT brings its own."""
     attention_dropout_rate: DropRate = 0.0
     """Share of attention weights dropped in training, 0 to 1."""
@@ -43,7 +43,7 @@ class VisionTransformer(hyperparams.Config):
     """Image feature: `token` (class token), `gap` (mean over patches) or `none` (all patches)."""
     representation_size: NonNegativeInt = 0
     """Width of a tanh layer before the logits, as in ViT pre-training; 0 leaves it out."""
-    hidden_size: PositiveInt = 1
+    hidden_size: Width = 1
     """Width of a token; a named ViT brings its own."""
     patch_size: PositiveInt = 16
     """Side of a square patch, in pixels; a named ViT brings its own."""
@@ -125,7 +125,7 @@ class DilatedResNet(hyperparams.Config):
     """Dilation factors of the three blocks of the last stage, such as [1, 2, 4]; null for none."""
     stem_type: str = "v0"
     """First layers: `v0` one 7x7 convolution, `v1` three 3x3 ones (ResNet-D)."""
-    last_stage_repeats: PositiveInt = 1
+    last_stage_repeats: Blocks = 1
     """How often the last stage is run; 1 or more."""
     se_ratio: Fraction = 0.0
     """Squeeze-excite width as a share of the block's, 0 to 1; 0 leaves it out."""
@@ -172,11 +172,11 @@ class ResNetUNet(hyperparams.Config):
     """Use a strided 3x3 convolution instead of the stem's max pooling (ResNet-RS)."""
     bn_trainable: bool = True
     """Train scale and offset of batch normalisation."""
-    upsample_repeats: list[PositiveInt] = dataclasses.field(default_factory=lambda: [18, 1, 1])
+    upsample_repeats: list[Blocks] = dataclasses.field(default_factory=lambda: [18, 1, 1])
     """Blocks per upsampled level."""
-    upsample_filters: list[PositiveInt] = dataclasses.field(default_factory=lambda: [384, 384, 384])
+    upsample_filters: list[Width] = dataclasses.field(default_factory=lambda: [384, 384, 384])
     """Filters per upsampled level."""
-    upsample_kernel_sizes: list[PositiveInt] = dataclasses.field(default_factory=lambda: [7, 7, 7])
+    upsample_kernel_sizes: list[Pixels] = dataclasses.field(default_factory=lambda: [7, 7, 7])
     """Side of the depthwise kernel per upsampled level, in pixels."""
 
     def check(self) -> Iterator[str]:

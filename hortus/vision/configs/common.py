@@ -18,6 +18,7 @@ from hortus.hyperparams.bounds import (
     le,
 )
 from hortus.vision.configs import checks
+from hortus.vision.configs.numbers import Boxes, Layers
 
 DTYPES = ("float32", "bfloat16", "float16")
 """Types that images can have in a batch."""
@@ -67,7 +68,7 @@ class DataDecoder(hyperparams.OneOfConfig):
 class RandAugment(hyperparams.Config):
     """RandAugment (Cubuk et al. 2019): a few random operations, all of one strength."""
 
-    num_layers: PositiveInt = 2
+    num_layers: Layers = 2
     """Operations applied to each image, one after another."""
     magnitude: NonNegativeFloat = 10.0
     """Strength of every operation; 0 is weakest, 10 the usual maximum, more is allowed."""
@@ -281,7 +282,7 @@ _MOBILE = "the suppression inside of exports knows no such limit, only max_detec
 class TFLitePostProcessingConfig(hyperparams.Config):
     """The post-processing operation inside an exported mobile detector (`nms_version: tflite`)."""
 
-    max_detections: PositiveInt = 200
+    max_detections: Boxes = 200
     """Most detections per image."""
     max_classes_per_detection: PositiveInt = hyperparams.inert(5, _MOBILE)
     """Most classes reported for one box, with fast NMS."""

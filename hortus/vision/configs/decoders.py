@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from hortus import hyperparams
 from hortus.hyperparams.bounds import PositiveInt
 from hortus.vision.configs import checks
-from hortus.vision.configs.numbers import DropRate, Level
+from hortus.vision.configs.numbers import Blocks, DropRate, Level, Pixels, Width
 
 
 @dataclasses.dataclass
@@ -18,7 +18,7 @@ class Identity(hyperparams.Config):
 class FPN(hyperparams.Config):
     """Feature pyramid network (Lin et al. 2016)."""
 
-    num_filters: PositiveInt = 256
+    num_filters: Width = 256
     """Filters of every level."""
     fusion_type: str = "sum"
     """How a coarse level joins the next finer one: `sum` or `concat`."""
@@ -34,9 +34,9 @@ class FPN(hyperparams.Config):
 class NASFPN(hyperparams.Config):
     """NAS-FPN (Ghiasi et al. 2019): a searched pyramid cell, repeated."""
 
-    num_filters: PositiveInt = 256
+    num_filters: Width = 256
     """Filters of every level."""
-    num_repeats: PositiveInt = 5
+    num_repeats: Blocks = 5
     """How often the cell is stacked; 1 or more."""
     use_separable_conv: bool = False
     """Depthwise separable convolutions: smaller and faster on mobile devices."""
@@ -52,11 +52,11 @@ class ASPP(hyperparams.Config):
     """Dilation of each 3x3 branch, such as [6, 12, 18]; empty leaves 1x1 and pooling only."""
     dropout_rate: DropRate = 0.0
     """Share of the output dropped in training, 0 to 1."""
-    num_filters: PositiveInt = 256
+    num_filters: Width = 256
     """Filters of every branch and of the output."""
     use_depthwise_convolution: bool = False
     """Depthwise separable convolutions in the branches: smaller and faster."""
-    pool_kernel_size: list[PositiveInt] | None = None
+    pool_kernel_size: list[Pixels] | None = None
     """Height and width of the pooling branch's window, in input pixels; null or empty pools all."""
     spp_layer_version: str = "v1"
     """Variant of the pyramid layer, `v1` or `v2`; both have the same weights."""

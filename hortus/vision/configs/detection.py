@@ -13,7 +13,7 @@ from hortus.hyperparams.bounds import (
     PositiveInt,
 )
 from hortus.vision.configs import backbones, checks, common, readiness
-from hortus.vision.configs.numbers import Level
+from hortus.vision.configs.numbers import Boxes, Classes, Level, Pixels
 
 
 @dataclasses.dataclass
@@ -37,7 +37,7 @@ class Parser(hyperparams.Config):
     skip_difficult_during_training: bool = True
     """Leave out objects that the data calls difficult (Pascal VOC). Evaluation ignores them: they
     need not be found, and finding them is no fault."""
-    max_num_instances: PositiveInt = 100
+    max_num_instances: Boxes = 100
     """Most objects per image; further ones are dropped."""
     pad: bool = True
     """Fill the image up to a multiple of the coarsest level's stride."""
@@ -94,13 +94,13 @@ class DetectionGenerator(hyperparams.Config):
 
     apply_nms: bool = True
     """Suppress overlapping boxes; otherwise return all of them."""
-    pre_nms_top_k: PositiveInt = 5000
+    pre_nms_top_k: Boxes = 5000
     """Best boxes per level that enter NMS."""
     pre_nms_score_threshold: Fraction = 0.05
     """Boxes scored below, 0 to 1, do not enter NMS."""
     nms_iou_threshold: Fraction = 0.5
     """Boxes that overlap a better one by more than this IoU, 0 to 1, are dropped."""
-    max_num_detections: PositiveInt = 100
+    max_num_detections: Boxes = 100
     """Most detections per image."""
     nms_version: str = "v2"
     """Variant of NMS: v1 (per class), v2 (tiled, for accelerators), v3, batched or tflite."""
@@ -117,9 +117,9 @@ class DetectionGenerator(hyperparams.Config):
 class DetectionModel(hyperparams.Config):
     """What a detector says about its input and its feature levels."""
 
-    num_classes: NonNegativeInt = 0
+    num_classes: Classes = 0
     """Classes, the background class 0 included."""
-    input_size: list[PositiveInt] = dataclasses.field(default_factory=list)
+    input_size: list[Pixels] = dataclasses.field(default_factory=list)
     """Height, width and channels of the images, in pixels."""
     min_level: Level = 3
     """Finest feature level that is searched: 1 pixel per 2^min_level of the input."""
@@ -179,3 +179,19 @@ class DetectionTask(cfg.TaskConfig):
     def check_for_run(self, experiment: cfg.ExperimentConfig, mode: str) -> Iterator[str]:
         yield from super().check_for_run(experiment, mode)
         yield from readiness.problems(experiment, mode)
+        yield from self._size_problems()
+        if mode != "train" and self.get("model.detection_generator.apply_nms") is False:
+            yield (
+                "task.model.detection_generator.apply_nms must be true for a run that evaluates; "
+                "an export can be made without it"
+            )
+
+    def _size_problems(self) -> Iterator[str]:
+        """Images are padded to whole pixels of the coarsest level: the model has to expect that."""
+        stride = 2 ** (self.get("model.max_level") or 0)
+        size = self.get("model.input_size") or []
+        if any(side is not None and side % stride for side in size[:2]):
+            yield (
+                f"task.model.input_size must have sides that are multiples of {stride}, as the "
+                f"coarsest level, max_level, has 1 pixel per {stride}; got {size}"
+            )

@@ -4,9 +4,9 @@ import dataclasses
 from collections.abc import Iterator
 
 from hortus import hyperparams
-from hortus.hyperparams.bounds import NonNegativeInt, PositiveInt
+from hortus.hyperparams.bounds import PositiveInt
 from hortus.vision.configs import checks
-from hortus.vision.configs.numbers import Level
+from hortus.vision.configs.numbers import Layers, Level, Pixels, Width
 
 
 @dataclasses.dataclass
@@ -21,9 +21,9 @@ class AttributeHead(hyperparams.Config):
     """Numbers predicted per box: values, or classes."""
     prediction_tower_name: str = ""
     """Heads of one tower name share their convolutions; empty gives the head its own."""
-    num_convs: NonNegativeInt | None = None
+    num_convs: Layers | None = None
     """Convolutions of the tower; null takes RetinaNetHead.num_convs."""
-    num_filters: PositiveInt | None = None
+    num_filters: Width | None = None
     """Filters of each convolution; null takes RetinaNetHead.num_filters."""
 
     def check(self) -> Iterator[str]:
@@ -36,9 +36,9 @@ class AttributeHead(hyperparams.Config):
 class RetinaNetHead(hyperparams.Config):
     """Class and box towers, run on every level (RetinaNet, Lin et al. 2017)."""
 
-    num_convs: NonNegativeInt = 4
+    num_convs: Layers = 4
     """Convolutions of each tower."""
-    num_filters: PositiveInt = 256
+    num_filters: Width = 256
     """Filters of each convolution."""
     use_separable_conv: bool = False
     """Depthwise separable convolutions: smaller and faster on mobile devices."""
@@ -59,9 +59,9 @@ class RetinaNetHead(hyperparams.Config):
 class RPNHead(hyperparams.Config):
     """Region proposal network: objectness and box of every anchor (Ren et al. 2015)."""
 
-    num_convs: NonNegativeInt = 1
+    num_convs: Layers = 1
     """Convolutions before the two predictions."""
-    num_filters: PositiveInt = 256
+    num_filters: Width = 256
     """Filters of each convolution."""
     use_separable_conv: bool = False
     """Depthwise separable convolutions: smaller and faster on mobile devices."""
@@ -71,15 +71,15 @@ class RPNHead(hyperparams.Config):
 class DetectionHead(hyperparams.Config):
     """Second stage of a two-stage detector: class and refined box of every proposal."""
 
-    num_convs: NonNegativeInt = 4
+    num_convs: Layers = 4
     """Convolutions before the dense layers."""
-    num_filters: PositiveInt = 256
+    num_filters: Width = 256
     """Filters of each convolution."""
     use_separable_conv: bool = False
     """Depthwise separable convolutions: smaller and faster on mobile devices."""
-    num_fcs: NonNegativeInt = 1
+    num_fcs: Layers = 1
     """Dense layers."""
-    fc_dims: PositiveInt = 1024
+    fc_dims: Width = 1024
     """Width of each dense layer."""
     class_agnostic_bbox_pred: bool = False
     """One box for all classes instead of one per class; usual in a cascade."""
@@ -93,9 +93,9 @@ class MaskHead(hyperparams.Config):
 
     upsample_factor: PositiveInt = 2
     """Mask side as a multiple of mask_roi_aligner.crop_size."""
-    num_convs: NonNegativeInt = 4
+    num_convs: Layers = 4
     """Convolutions before the upsampling."""
-    num_filters: PositiveInt = 256
+    num_filters: Width = 256
     """Filters of each convolution."""
     use_separable_conv: bool = False
     """Depthwise separable convolutions: smaller and faster on mobile devices."""
@@ -109,13 +109,13 @@ class SegmentationHead(hyperparams.Config):
 
     level: Level = 3
     """Level of the decoder features that are used: 1 pixel per 2^level of the input."""
-    num_convs: NonNegativeInt = 2
+    num_convs: Layers = 2
     """Convolutions before the prediction."""
-    num_filters: PositiveInt = 256
+    num_filters: Width = 256
     """Filters of each convolution."""
     use_depthwise_convolution: bool = False
     """Depthwise separable convolutions: smaller and faster."""
-    prediction_kernel_size: PositiveInt = 1
+    prediction_kernel_size: Pixels = 1
     """Side of the kernel of the last convolution, in pixels."""
     upsample_factor: PositiveInt = 1
     """Factor by which the features are enlarged before the prediction; 1 leaves them."""
@@ -126,7 +126,7 @@ class SegmentationHead(hyperparams.Config):
     panoptic_fpn_fusion, or null for none."""
     low_level: Level | str = 2
     """Backbone level that deeplabv3plus fuses; '2/depthwise' names a MobileNet's inner endpoint."""
-    low_level_num_filters: PositiveInt = 48
+    low_level_num_filters: Width = 48
     """Filters that the low-level features are reduced to."""
     decoder_min_level: Level | str | None = None
     """Finest decoder level of panoptic_fpn_fusion."""
@@ -152,15 +152,15 @@ class SegmentationHead(hyperparams.Config):
 class MaskScoringHead(hyperparams.Config):
     """Predicts the IoU of each class's predicted mask (Mask Scoring R-CNN, Huang et al. 2019)."""
 
-    num_convs: NonNegativeInt = 4
+    num_convs: Layers = 4
     """Convolutions before the dense layers."""
-    num_filters: PositiveInt = 128
+    num_filters: Width = 128
     """Filters of each convolution."""
-    fc_input_size: list[PositiveInt] = dataclasses.field(default_factory=list)
+    fc_input_size: list[Pixels] = dataclasses.field(default_factory=list)
     """Height and width that the features are resized to before the dense layers."""
-    num_fcs: NonNegativeInt = 2
+    num_fcs: Layers = 2
     """Dense layers."""
-    fc_dims: PositiveInt = 1024
+    fc_dims: Width = 1024
     """Width of each dense layer."""
     use_depthwise_convolution: bool = False
     """Depthwise separable convolutions: smaller and faster."""

@@ -14,7 +14,7 @@ from hortus.hyperparams.bounds import (
     PositiveInt,
 )
 from hortus.vision.configs import backbones, checks, common, readiness
-from hortus.vision.configs.numbers import DropRate
+from hortus.vision.configs.numbers import Classes, DropRate, Pixels
 
 RESIZE_METHODS = (
     "bilinear",
@@ -90,9 +90,9 @@ class DataConfig(common.DataConfig):
 class ImageClassificationModel(hyperparams.Config):
     """Backbone, global pooling and a dense layer."""
 
-    num_classes: NonNegativeInt = 0
+    num_classes: Classes = 0
     """Classes, a background class included where the labels have one."""
-    input_size: list[PositiveInt | None] = dataclasses.field(default_factory=list)
+    input_size: list[Pixels | None] = dataclasses.field(default_factory=list)
     """Height, width and channels of the images, in pixels."""
     backbone: backbones.Backbone = dataclasses.field(
         default_factory=lambda: backbones.Backbone(type="resnet")

@@ -16,7 +16,7 @@ from hortus.hyperparams.bounds import (
 )
 from hortus.vision.configs import checks, common, decoders, detection
 from hortus.vision.configs.heads import DetectionHead, MaskHead, RPNHead
-from hortus.vision.configs.numbers import Level
+from hortus.vision.configs.numbers import Boxes, Level, Pixels
 
 __all__ = [
     "Anchor",
@@ -70,11 +70,11 @@ class Parser(detection.Parser):
     rpn_unmatched_threshold: Fraction = 0.3
     """Anchors that overlap no object by this IoU, 0 to 1, are background; those between this and
     rpn_match_threshold do not count."""
-    rpn_batch_size_per_im: PositiveInt = 256
+    rpn_batch_size_per_im: Boxes = 256
     """Anchors per image that enter the proposal loss."""
     rpn_fg_fraction: Fraction = 0.5
     """Largest share of objects among them, 0 to 1."""
-    mask_crop_size: PositiveInt = 112
+    mask_crop_size: Pixels = 112
     """Side of the object masks in a batch, in samples: each covers the box of its object."""
     max_mask_bytes: PositiveInt = 65536
     """Most bytes that the exact masks of one validation image may take, run-length encoded, where
@@ -112,7 +112,7 @@ class Anchor(detection.Anchor):
 class ROIGenerator(hyperparams.Config):
     """From scored anchors to proposals; the `test_` fields count outside of training."""
 
-    pre_nms_top_k: PositiveInt = 2000
+    pre_nms_top_k: Boxes = 2000
     """Best anchors per level that enter NMS."""
     pre_nms_score_threshold: Fraction = 0.0
     """Anchors scored below, 0 to 1, do not enter NMS."""
@@ -120,9 +120,9 @@ class ROIGenerator(hyperparams.Config):
     """Boxes with a shorter side, in pixels, do not enter NMS."""
     nms_iou_threshold: Fraction = 0.7
     """Boxes that overlap a better one by more than this IoU, 0 to 1, are dropped."""
-    num_proposals: PositiveInt = 1000
+    num_proposals: Boxes = 1000
     """Most proposals per image."""
-    test_pre_nms_top_k: PositiveInt = 1000
+    test_pre_nms_top_k: Boxes = 1000
     """Best anchors per level that enter NMS, at evaluation."""
     test_pre_nms_score_threshold: Fraction = 0.0
     """Anchors scored below, 0 to 1, do not enter NMS, at evaluation."""
@@ -130,7 +130,7 @@ class ROIGenerator(hyperparams.Config):
     """Boxes with a shorter side, in pixels, do not enter NMS, at evaluation."""
     test_nms_iou_threshold: Fraction = 0.7
     """Boxes that overlap a better one by more than this IoU, 0 to 1, are dropped, at evaluation."""
-    test_num_proposals: PositiveInt = 1000
+    test_num_proposals: Boxes = 1000
     """Most proposals per image, at evaluation."""
     use_batched_nms: bool = False
     """Run NMS on all images of a batch in one operation."""
@@ -142,7 +142,7 @@ class ROISampler(hyperparams.Config):
 
     mix_gt_boxes: bool = True
     """Add the true boxes to the proposals."""
-    num_sampled_rois: PositiveInt = 512
+    num_sampled_rois: Boxes = 512
     """Proposals per image."""
     foreground_fraction: Fraction = 0.25
     """Largest share of objects among them, 0 to 1."""
@@ -166,7 +166,7 @@ class ROISampler(hyperparams.Config):
 class ROIAligner(hyperparams.Config):
     """Cuts a proposal's features out of the level that fits its size."""
 
-    crop_size: PositiveInt = 7
+    crop_size: Pixels = 7
     """Side of the cut-out, in feature pixels."""
     sample_offset: Fraction = 0.5
     """Place of a sample in its cell, 0 to 1; 0.5 is the middle."""
@@ -184,7 +184,7 @@ class DetectionGenerator(detection.DetectionGenerator):
 class MaskSampler(hyperparams.Config):
     """Which proposals the mask head learns from."""
 
-    num_sampled_masks: PositiveInt = 128
+    num_sampled_masks: Boxes = 128
     """Proposals per image."""
 
 
@@ -192,7 +192,7 @@ class MaskSampler(hyperparams.Config):
 class MaskROIAligner(ROIAligner):
     """Cuts a detection's features out for its mask."""
 
-    crop_size: PositiveInt = 14
+    crop_size: Pixels = 14
     """Side of the cut-out, in feature pixels."""
 
 

@@ -14,7 +14,7 @@ DATA = {"global_batch_size": 8, "input_path": "a*"}
 OPTIMIZER = {"optimizer": {"type": "sgd"}, "learning_rate": {"type": "constant"}}
 COMPLETE = {
     "task": {
-        "model": {"num_classes": 4, "input_size": [32, 32, 3]},
+        "model": {"num_classes": 4, "input_size": [128, 128, 3]},
         "train_data": DATA,
         "validation_data": DATA,
     },
@@ -152,8 +152,19 @@ def test_what_would_end_training_is_found_before(change, message):
     assert message in complaint(complete("image_classification", change))
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("task.model.max_level=8", "sides that are multiples of 256, as the coarsest level"),
+        ("task.model.detection_generator.apply_nms=false", "must be true for a run that evaluates"),
+    ],
+)
+def test_what_would_end_the_run_of_a_detector_is_found_before(change, message):
+    assert message in complaint(complete("retinanet", change))
+
+
 def test_channels_follow_the_data():
-    gray = {"task": {"model": {"input_size": [64, 64, 1]}}}
+    gray = {"task": {"model": {"input_size": [128, 128, 1]}}}
     config = complete("retinanet", gray)
     assert "the 1 channels" not in complaint(config)
     config.override("task.train_data.parser.num_channels=1")

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from hortus import hyperparams
-from hortus.hyperparams.bounds import Fraction, NonNegativeFloat, PositiveFloat, PositiveInt
+from hortus.hyperparams.bounds import Fraction, NonNegativeFloat, PositiveFloat
 from hortus.vision.configs import checks, common, decoders, detection
 from hortus.vision.configs.common import (  # part of this module's interface
     DataDecoder,
@@ -14,6 +14,7 @@ from hortus.vision.configs.common import (  # part of this module's interface
 )
 from hortus.vision.configs.detection import Anchor
 from hortus.vision.configs.heads import AttributeHead, RetinaNetHead
+from hortus.vision.configs.numbers import Boxes
 
 __all__ = [
     "Anchor",
@@ -148,7 +149,7 @@ class RetinaNetTask(detection.DetectionTask):
     """The training loss."""
     export_config: ExportConfig = dataclasses.field(default_factory=ExportConfig)
     """What an exported model returns."""
-    max_num_eval_detections: PositiveInt = 100
+    max_num_eval_detections: Boxes = 100
     """Most detections per image that COCO metrics count."""
     use_approx_instance_metrics: bool = False
     """Also measure a fast approximation of average precision on the device."""

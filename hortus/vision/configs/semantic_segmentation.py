@@ -18,7 +18,7 @@ from hortus.hyperparams.bounds import (
 )
 from hortus.vision.configs import backbones, checks, common, decoders, readiness
 from hortus.vision.configs.heads import MaskScoringHead, SegmentationHead
-from hortus.vision.configs.numbers import Level
+from hortus.vision.configs.numbers import Classes, Level, Pixels
 
 __all__ = [
     "DataConfig",
@@ -65,9 +65,9 @@ class DataConfig(common.DataConfig):
 
     image_feature: DenseFeatureConfig = dataclasses.field(default_factory=DenseFeatureConfig)
     """The image itself."""
-    output_size: list[PositiveInt] = dataclasses.field(default_factory=list)
+    output_size: list[Pixels] = dataclasses.field(default_factory=list)
     """Height and width that images are resized to, in pixels; empty for the model's input size."""
-    crop_size: list[PositiveInt] = dataclasses.field(default_factory=list)
+    crop_size: list[Pixels] = dataclasses.field(default_factory=list)
     """Height and width of the crop out of the resized image, in pixels; empty for none."""
     input_path: str | Sequence[str] | hyperparams.Config | None = None  # type: ignore[assignment]
     """Files to read: a pattern, several patterns, or a mapping of named ones for a weighted mix;
@@ -90,7 +90,7 @@ class DataConfig(common.DataConfig):
     """Files read at the same time."""
     resize_eval_groundtruth: bool = True
     """Measure at output_size; otherwise at the size of each image's own labels."""
-    groundtruth_padded_size: list[PositiveInt] = dataclasses.field(default_factory=list)
+    groundtruth_padded_size: list[Pixels] = dataclasses.field(default_factory=list)
     """Height and width, in pixels, that labels are padded to when they are not resized."""
     aug_scale_min: PositiveFloat = 1.0
     """Smallest random scale of a training image, relative to output_size."""
@@ -128,9 +128,9 @@ class DataConfig(common.DataConfig):
 class SemanticSegmentationModel(hyperparams.Config):
     """Backbone, decoder and a head that classifies pixels."""
 
-    num_classes: NonNegativeInt = 0
+    num_classes: Classes = 0
     """Classes, a background class included where the labels have one."""
-    input_size: list[PositiveInt | None] = dataclasses.field(default_factory=list)
+    input_size: list[Pixels | None] = dataclasses.field(default_factory=list)
     """Height, width and channels of the images, in pixels; null for any height or width."""
     min_level: Level = 3
     """Finest level of a pyramid decoder: 1 pixel per 2^min_level of the input."""

@@ -17,7 +17,7 @@ from hortus.hyperparams.bounds import (
     le,
 )
 from hortus.vision.configs import backbones_3d, checks, common, readiness
-from hortus.vision.configs.numbers import DropRate
+from hortus.vision.configs.numbers import DropRate, Pixels
 
 
 @dataclasses.dataclass
@@ -69,7 +69,7 @@ class DataConfig(common.DataConfig):
     """Files read at the same time."""
     drop_remainder: bool = True
     """Whether a last batch that is not full is left out."""
-    min_image_size: PositiveInt = 256
+    min_image_size: Pixels = 256
     """Shorter side that frames are resized to before the crop, in pixels."""
     zero_centering_image: bool = False
     """Scale pixels to -1 to 1 instead of 0 to 1."""
