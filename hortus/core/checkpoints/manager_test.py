@@ -6,11 +6,14 @@ import time
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from hortus import testing
 from hortus.core.checkpoints import atomic_folder, errors, store
 from hortus.core.checkpoints.checkpoint import Checkpoint
 from hortus.core.checkpoints.manager import CheckpointManager
+from hortus.engine.tensorflow.feed import DatasetFeed
+from hortus.engine.tensorflow.startable import StartableDataset
 
 
 def test_on_jax():
@@ -392,3 +395,49 @@ def test_another_number_of_hosts_is_warned_about(tmp_path):
     with pytest.warns(errors.CheckpointWarning, match="written by 2 hosts and is read by 1"):
         assert alone.restore() == 1
     assert position.value == "unchanged 0"
+
+
+class Numbers:
+    """What a host reads: numbers, from where it was told to begin."""
+
+    def __init__(self, host):
+        self.started = []
+        self.dataset = StartableDataset(
+            tf.data.Dataset.range(10), self.restart, lambda _: {"left_out": {"": host}}
+        )
+        self.feed = DatasetFeed(self.dataset)
+
+    def restart(self, position):
+        self.started.append(position)
+        return tf.data.Dataset.range(position["batches"], 10)
+
+
+def test_each_host_goes_on_from_its_own_position(tmp_path, variable):
+    def make(host, hosts):
+        numbers = Numbers(host)
+        manager = CheckpointManager(
+            Checkpoint(x=variable, data=numbers.feed),
+            tmp_path,
+            asynchronous=False,
+            is_chief=host == 0,
+            host_index=host,
+            host_count=hosts,
+        )
+        return numbers, manager
+
+    for host in (1, 0):  # the chief collects what the others have written
+        numbers, manager = make(host, 2)
+        assert [int(next(numbers.feed)) for _ in range(3)] == [0, 1, 2]
+        manager.save(6)
+    read = store.StoredCheckpoint.open(str(tmp_path / "ckpt-6")).manifest
+    assert read.state == {"data": {"left_out": {"": 0}, "batches": 3}}
+    for host in (0, 1):
+        numbers, manager = make(host, 2)
+        assert manager.restore() == 6
+        assert int(next(numbers.feed)) == 3
+        assert numbers.started == [{"left_out": {"": host}, "batches": 3}]
+    numbers, manager = make(0, 1)
+    with pytest.warns(errors.CheckpointWarning, match="2 hosts .* only what they had in common"):
+        manager.restore()
+    assert int(next(numbers.feed)) == 3
+    assert numbers.started == [{"batches": 3}]
