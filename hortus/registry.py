@@ -38,11 +38,18 @@ class Registry(dict[Any, Any]):
 
     Attributes:
         noun: What one entry is, for messages: "experiment", "backbone".
+        package: Where our own entries are. Its modules are imported when a name is not known yet,
+            so that a new file is enough: there is no list to keep beside it.
     """
 
-    def __init__(self, noun: str) -> None:
+    def __init__(self, noun: str, package: str = "") -> None:
         super().__init__()
-        self.noun = noun
+        self.noun, self.package = noun, package
+
+    def load(self) -> None:
+        """Imports the modules of the package, so that all of our own entries are known."""
+        if self.package:
+            import_all(self.package)
 
 
 def register(collection: MutableMapping[Any, Any], key: Any) -> Callable[[_T], _T]:
@@ -74,6 +81,8 @@ def lookup(collection: MutableMapping[Any, Any], key: Any) -> Any:
     Raises:
         RegistryError: nothing is; the message names near keys and the modules that registered.
     """
+    if key not in collection and isinstance(collection, Registry):
+        collection.load()
     try:
         return collection[key]
     except KeyError:
@@ -86,6 +95,8 @@ def lookup_for(collection: MutableMapping[Any, Any], cls: type) -> Any:
     Raises:
         RegistryError: nothing is, for the class or for a base of it.
     """
+    if find_for(collection, cls) is None and isinstance(collection, Registry):
+        collection.load()
     found = find_for(collection, cls)
     return lookup(collection, cls) if found is None else found
 
@@ -101,10 +112,7 @@ def summary(item: Any) -> str:
 
 
 def import_all(package: str) -> list[types.ModuleType]:
-    """Imports every module of a package, so that what is in them gets registered.
-
-    So a new file is enough: there is no list to keep beside it. Tests are left out.
-    """
+    """Imports every module of a package but its tests, and returns them."""
     path = importlib.import_module(package).__path__
     names = sorted(module.name for module in pkgutil.iter_modules(path))
     return [

@@ -67,3 +67,51 @@ def test_classes_are_keys_too_and_a_plain_dict_will_do():
     assert registry.lookup(plain, Key) is len
     with pytest.raises(LookupError, match=r"unknown name .*Keys; did you mean .*Key\?"):
         registry.lookup(plain, Keys)
+
+
+def test_the_nearest_base_counts_where_a_class_is_the_key(animals):
+    class Animal: ...
+
+    class Bird(Animal): ...
+
+    class Owl(Bird): ...
+
+    registry.register(animals, Animal)("an animal")
+    registry.register(animals, Bird)("a bird")
+    assert registry.lookup_for(animals, Owl) == "a bird"
+    assert registry.find_for(animals, int) is None
+    with pytest.raises(registry.RegistryError, match="unknown animal int"):
+        registry.lookup_for(animals, int)
+
+
+def test_modules_of_a_package_are_imported_when_a_name_is_not_known(tmp_path, monkeypatch):
+    package = tmp_path / "zoo_of_this_test"
+    package.mkdir()
+    (package / "__init__.py").write_text(
+        "from hortus import registry\nZOO = registry.Registry('animal', __name__)\n"
+    )
+    (package / "apes.py").write_text(
+        "from hortus import registry\nfrom zoo_of_this_test import ZOO\n"
+        "registry.register(ZOO, 'gibbon')('a gibbon')\n"
+        "registry.register(ZOO, int)('a number')\n"
+    )
+    (package / "apes_test.py").write_text("raise AssertionError('a test is not imported')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    import zoo_of_this_test as zoo
+
+    assert not zoo.ZOO
+    assert registry.lookup_for(zoo.ZOO, bool) == "a number"
+    assert registry.lookup(zoo.ZOO, "gibbon") == "a gibbon"
+    with pytest.raises(registry.RegistryError, match="did you mean 'gibbon'"):
+        registry.lookup(zoo.ZOO, "gibon")
+
+
+def test_a_summary_is_the_first_line():
+    def ape():
+        """Climbs.
+
+        And more.
+        """
+
+    assert registry.summary(ape) == "Climbs."
+    assert registry.summary(lambda: 0) == ""

@@ -29,11 +29,18 @@ VISION_BLOCKS = (
 OURS = {
     "hortus": ("hortus.engine.environment",),
     "hortus.hyperparams": (),
+    "hortus.lazy": (),
     "hortus.registry": ("hortus.hyperparams",),
-    "hortus.optimization": ("hortus.hyperparams", "hortus.registry", "hortus.engine.kernels"),
+    "hortus.optimization": (
+        "hortus.hyperparams",
+        "hortus.lazy",
+        "hortus.registry",
+        "hortus.engine.kernels",
+    ),
     "hortus.engine": ("hortus.hyperparams",),
     "hortus.core": (
         "hortus.hyperparams",
+        "hortus.lazy",
         "hortus.registry",
         "hortus.optimization",
         "hortus.engine",
@@ -44,6 +51,7 @@ OURS = {
     "hortus.vision.configs": ("hortus.hyperparams", "hortus.optimization.configs", *CONFIG_CORE),
     "hortus.vision.experiments": (
         "hortus.hyperparams",
+        "hortus.registry",
         "hortus.optimization.configs",
         "hortus.vision.configs",
         *CONFIG_CORE,
@@ -52,6 +60,7 @@ OURS = {
         "hortus.engine.collectives",  # batch normalisation over replicas
         "hortus.engine.kernels",  # the one place where a backend's faster kernel is chosen
         "hortus.hyperparams",  # a builder's signature says hyperparams.Config
+        "hortus.lazy",
         "hortus.registry",
         "hortus.vision.configs",
         "hortus.vision.ops",
@@ -79,6 +88,7 @@ OURS = {
         "hortus.engine",
         "hortus.hyperparams",
         "hortus.optimization",  # Task.create_optimizer
+        "hortus.registry",
         "hortus.vision.data.tools",  # Task.build_data_tools
         "hortus.vision.serving.services",  # Task.build_service
         *VISION_BLOCKS,
@@ -117,6 +127,7 @@ NUMERIC = ("keras", "numpy")
 THIRD_PARTY = {
     "hortus": (),
     "hortus.hyperparams": ("pydantic", "pydantic_core", "typing_extensions", "yaml"),
+    "hortus.lazy": (),
     "hortus.registry": (),
     "hortus.optimization": NUMERIC,
     "hortus.optimization.configs": (),

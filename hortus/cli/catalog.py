@@ -133,7 +133,8 @@ def _file_types() -> Iterator[Row]:
     for name, compression in file_types.RECORDS.items():
         packed = f", packed with {compression}" if compression else ""
         yield name, f"all tasks: files of records{packed}"
-    for known in file_types.load():
+    for known in (file_types.CLASSIFICATION, file_types.DETECTION, file_types.SEGMENTATION):
+        known.load()
         task = known.noun.rpartition(" ")[2]
         for name, read in known.items():
             yield name, f"{task}: {registry.summary(read)}"

@@ -3,10 +3,9 @@
 The settings are at hand at once; Keras is imported when something that computes is first touched.
 """
 
-import importlib
 import typing
-from typing import Any
 
+from hortus import lazy
 from hortus.optimization.configs.learning_rate_config import (
     ConstantLrConfig,
     CosineLrConfig,
@@ -46,30 +45,20 @@ from hortus.optimization.configs.optimizer_config import (
 )
 
 if typing.TYPE_CHECKING:
-    from hortus.optimization.adafactor import Adafactor
-    from hortus.optimization.adamw import AdamWeightDecay
-    from hortus.optimization.ema import ExponentialMovingAverage
-    from hortus.optimization.lamb import LAMB
-    from hortus.optimization.lars import LARS
+    from hortus.optimization import ema as ema
+    from hortus.optimization import lr_schedule as lr_schedule
+    from hortus.optimization import optimizer_factory as optimizer_factory
+    from hortus.optimization.adafactor import Adafactor as Adafactor
+    from hortus.optimization.adamw import AdamWeightDecay as AdamWeightDecay
+    from hortus.optimization.ema import ExponentialMovingAverage as ExponentialMovingAverage
+    from hortus.optimization.lamb import LAMB as LAMB
+    from hortus.optimization.lars import LARS as LARS
+    from hortus.optimization.optimizer_factory import OptimizerFactory as OptimizerFactory
     from hortus.optimization.optimizer_factory import (
-        OptimizerFactory,
-        register_optimizer_cls,
-        register_schedule_cls,
-        register_warmup_cls,
+        register_optimizer_cls as register_optimizer_cls,
     )
-
-_MODULES = {
-    "Adafactor": "adafactor",
-    "AdamWeightDecay": "adamw",
-    "ExponentialMovingAverage": "ema",
-    "LAMB": "lamb",
-    "LARS": "lars",
-    "OptimizerFactory": "optimizer_factory",
-    "register_optimizer_cls": "optimizer_factory",
-    "register_schedule_cls": "optimizer_factory",
-    "register_warmup_cls": "optimizer_factory",
-}
-"""Where the names are that need Keras."""
+    from hortus.optimization.optimizer_factory import register_schedule_cls as register_schedule_cls
+    from hortus.optimization.optimizer_factory import register_warmup_cls as register_warmup_cls
 
 __all__ = [
     "LAMB",
@@ -114,14 +103,4 @@ __all__ = [
     "register_warmup_cls",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
-    if name in ("ema", "lr_schedule", "optimizer_factory"):
-        return importlib.import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list:
-    return sorted({*globals(), *_MODULES})
+__getattr__, __dir__, _ = lazy.attach(__name__)

@@ -257,7 +257,7 @@ def _slide(rate: Rate, config: Any) -> Optimizer:
     )
 
 
-_OPTIMIZERS = registry.Registry("optimizer")
+_OPTIMIZERS = registry.Registry("optimizer", "hortus.optimization")
 """Builders by type, called with the learning rate and the settings."""
 _OPTIMIZERS |= {
     "sgd": _sgd,
@@ -354,7 +354,7 @@ def _step_cosine(config: Any) -> Rate:
     return schedule
 
 
-_SCHEDULES = registry.Registry("learning rate")
+_SCHEDULES = registry.Registry("learning rate", "hortus.optimization")
 """Builders by type, called with the settings."""
 _SCHEDULES |= {
     "constant": _constant,
@@ -369,7 +369,7 @@ _SCHEDULES |= {
     "step_cosine_with_offset": _step_cosine,
 }
 
-_WARMUPS = registry.Registry("warmup")
+_WARMUPS = registry.Registry("warmup", "hortus.optimization")
 """Builders by type, called with the learning rate that follows and the settings."""
 _WARMUPS |= {
     "linear": lambda rate, config: lr_schedule.LinearWarmup(

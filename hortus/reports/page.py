@@ -50,7 +50,7 @@ _MAX_CHARTS = 24
 _MAX_PICTURES = 24
 
 
-_SECTIONS = registry.Registry("report section")
+_SECTIONS = registry.Registry("report section", "hortus.reports")
 
 
 def register_section(title: str) -> Callable[[_Section], _Section]:
@@ -75,11 +75,13 @@ def register_section(title: str) -> Callable[[_Section], _Section]:
 
 def registered_sections() -> dict[str, str]:
     """What each section tells, by its title."""
+    _SECTIONS.load()
     return {title: registry.summary(content) for title, content in _SECTIONS.items()}
 
 
 def render(run: RecordedRun) -> str:
     """The whole page."""
+    _SECTIONS.load()
     sections = [_section(title, content(run)) for title, content in _SECTIONS.items()]
     return document(f"{run.name}: hortus report", _head(run) + "".join(sections))
 

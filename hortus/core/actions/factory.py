@@ -9,7 +9,7 @@ from hortus.core.actions.action import Action, as_actions
 
 _Builder = TypeVar("_Builder", bound=Callable[[Any], Any])
 
-_ACTIONS = registry.Registry("action")
+_ACTIONS = registry.Registry("action", "hortus.core.actions")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,4 +59,5 @@ def build_actions(names: Iterable[str], context: Context) -> list[Action]:
 
 def registered_actions() -> dict[str, str]:
     """What each registered action does, by name."""
+    _ACTIONS.load()
     return {name: registry.summary(build) for name, build in _ACTIONS.items()}

@@ -5,43 +5,23 @@ with the step, the checksum of each file and everything that is not a tensor. Na
 first use, so that reading a file needs NumPy and no Keras.
 """
 
-import importlib
-from typing import Any
+import typing
 
-_WHERE = {
-    "BestCheckpointExporter": "best_exporter",
-    "Checkpoint": "checkpoint",
-    "CheckpointError": "errors",
-    "CheckpointManager": "manager",
-    "CheckpointWarning": "errors",
-    "CorruptCheckpointError": "errors",
-    "LoadReport": "load_report",
-    "TensorBundle": "tf2.tensor_bundle",
-    "load_modules": "modules",
-    "named_variables": "names",
-    "read_object_graph": "tf2.object_graph",
-}
+from hortus import lazy
 
-__all__ = [
-    "BestCheckpointExporter",
-    "Checkpoint",
-    "CheckpointError",
-    "CheckpointManager",
-    "CheckpointWarning",
-    "CorruptCheckpointError",
-    "LoadReport",
-    "TensorBundle",
-    "load_modules",
-    "named_variables",
-    "read_object_graph",
-]
+if typing.TYPE_CHECKING:
+    from hortus.core.checkpoints.best_exporter import (
+        BestCheckpointExporter as BestCheckpointExporter,
+    )
+    from hortus.core.checkpoints.checkpoint import Checkpoint as Checkpoint
+    from hortus.core.checkpoints.errors import CheckpointError as CheckpointError
+    from hortus.core.checkpoints.errors import CheckpointWarning as CheckpointWarning
+    from hortus.core.checkpoints.errors import CorruptCheckpointError as CorruptCheckpointError
+    from hortus.core.checkpoints.load_report import LoadReport as LoadReport
+    from hortus.core.checkpoints.manager import CheckpointManager as CheckpointManager
+    from hortus.core.checkpoints.modules import load_modules as load_modules
+    from hortus.core.checkpoints.names import named_variables as named_variables
+    from hortus.core.checkpoints.tf2.object_graph import read_object_graph as read_object_graph
+    from hortus.core.checkpoints.tf2.tensor_bundle import TensorBundle as TensorBundle
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _WHERE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_WHERE[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+__getattr__, __dir__, __all__ = lazy.attach(__name__)

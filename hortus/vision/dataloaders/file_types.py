@@ -7,9 +7,13 @@ from hortus import registry
 
 _Reader = TypeVar("_Reader", bound=Callable[..., Any])
 
-CLASSIFICATION = registry.Registry("file type of classification")
-DETECTION = registry.Registry("file type of detection")
-SEGMENTATION = registry.Registry("file type of segmentation")
+CLASSIFICATION = registry.Registry(
+    "file type of classification", "hortus.vision.dataloaders.classification"
+)
+DETECTION = registry.Registry("file type of detection", "hortus.vision.dataloaders.detection")
+SEGMENTATION = registry.Registry(
+    "file type of segmentation", "hortus.vision.dataloaders.segmentation"
+)
 RECORDS = {"tfrecord": "", "tfrecord_compressed": "GZIP"}
 """Files of records, which all tasks read, and how they are compressed."""
 
@@ -61,11 +65,5 @@ def register_segmentation_files(name: str) -> Callable[[_Reader], _Reader]:
 
 def names(known: registry.Registry) -> list[str]:
     """All values that `file_type` can have for a task: files of records, and those of a table."""
+    known.load()
     return [*RECORDS, *known]
-
-
-def load() -> list[registry.Registry]:
-    """All tables of readers, with those of hortus in them."""
-    for task in ("classification", "detection", "segmentation"):
-        registry.import_all(f"hortus.vision.dataloaders.{task}")
-    return [CLASSIFICATION, DETECTION, SEGMENTATION]

@@ -1,17 +1,5 @@
-"""The registered recipes of the vision tasks; importing this package registers them."""
+"""The registered recipes of the vision tasks; importing this package registers them all."""
 
-from hortus.vision.experiments import (
-    image_classification,
-    maskrcnn,
-    retinanet,
-    semantic_segmentation,
-    video_classification,
-)
+from hortus import registry
 
-__all__ = [
-    "image_classification",
-    "maskrcnn",
-    "retinanet",
-    "semantic_segmentation",
-    "video_classification",
-]
+registry.import_all(__name__)

@@ -7,7 +7,7 @@ from hortus import registry
 
 Builder = Callable[[Any], Callable[..., Any]]
 
-_BUILDERS = registry.Registry("loss for the config")
+_BUILDERS = registry.Registry("loss for the config", "hortus.vision.losses")
 
 
 def register_loss(config_cls: type) -> Callable[[Builder], Builder]:
@@ -45,5 +45,4 @@ def build_loss(task_config: Any) -> Callable[..., Any]:
     Raises:
         RegistryError: no loss is registered for the class of `task_config.losses` or a base of it.
     """
-    registry.import_all("hortus.vision.losses")
     return registry.lookup_for(_BUILDERS, type(task_config.losses))(task_config)

@@ -25,7 +25,7 @@ from hortus.vision.modeling.segmentation_model import SegmentationModel
 
 Builder = Callable[..., keras.Model]
 
-_BUILDERS = registry.Registry("model for the config")
+_BUILDERS = registry.Registry("model for the config", "hortus.vision.modeling")
 
 
 def register_model(config_cls: type) -> Callable[[Builder], Builder]:

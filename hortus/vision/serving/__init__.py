@@ -8,29 +8,18 @@
 Names are resolved on first use, as the engine has to be settled before Keras is loaded.
 """
 
-import importlib
-from typing import Any
+import typing
 
-from hortus import engine
+from hortus import engine, lazy
 
-_WHERE = {
-    "LoadedRun": "run",
-    "Predictor": "predictor",
-    "export_run": "exporting",
-    "find_images": "images",
-    "load_run": "run",
-    "read_image": "images",
-}
+if typing.TYPE_CHECKING:
+    from hortus.vision.serving.exporting import export_run as export_run
+    from hortus.vision.serving.file_predictions import Written as Written
+    from hortus.vision.serving.file_predictions import predict_files as predict_files
+    from hortus.vision.serving.images import find_images as find_images
+    from hortus.vision.serving.images import read_image as read_image
+    from hortus.vision.serving.predictor import Predictor as Predictor
+    from hortus.vision.serving.run import LoadedRun as LoadedRun
+    from hortus.vision.serving.run import load_run as load_run
 
-__all__ = ["LoadedRun", "Predictor", "export_run", "find_images", "load_run", "read_image"]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _WHERE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    engine.load()
-    return getattr(importlib.import_module(f"{__name__}.{_WHERE[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+__getattr__, __dir__, __all__ = lazy.attach(__name__, before=engine.load)

@@ -1,5 +1,5 @@
-"""Tasks: what is particular to each learning problem."""
+"""Tasks: what is particular to each learning problem. Importing this package registers them all."""
 
-from hortus.vision.tasks import image_classification, maskrcnn, retinanet, semantic_segmentation
+from hortus import registry
 
-__all__ = ["image_classification", "maskrcnn", "retinanet", "semantic_segmentation"]
+registry.import_all(__name__)

@@ -13,7 +13,7 @@ from hortus.vision.dataloaders.augment.ssd_random_crop import SSDRandomCrop
 
 Builder = Callable[[Any, bool], Any]
 
-_AUGMENTATIONS = registry.Registry("augmentation")
+_AUGMENTATIONS = registry.Registry("augmentation", "hortus.vision.dataloaders.augment")
 
 
 def register_augmentation(key: str) -> Callable[[Builder], Builder]:

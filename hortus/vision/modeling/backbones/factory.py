@@ -9,7 +9,7 @@ from hortus import registry
 
 Builder = Callable[..., keras.Model]
 
-_BUILDERS = registry.Registry("backbone")
+_BUILDERS = registry.Registry("backbone", "hortus.vision.modeling.backbones")
 
 
 def register_backbone_builder(key: str) -> Callable[[Builder], Builder]:
@@ -60,10 +60,7 @@ def build_backbone(
     Raises:
         RegistryError: no builder has the key `backbone_config.type`.
     """
-    key = backbone_config.type
-    if key not in _BUILDERS:
-        registered_backbones()
-    build = registry.lookup(_BUILDERS, key)
+    build = registry.lookup(_BUILDERS, backbone_config.type)
     return build(
         input_specs=input_specs,
         backbone_config=backbone_config,
@@ -74,5 +71,5 @@ def build_backbone(
 
 def registered_backbones() -> list[str]:
     """All values that `backbone.type` can have: ours, of every module here, and those of others."""
-    registry.import_all("hortus.vision.modeling.backbones")
+    _BUILDERS.load()
     return sorted(_BUILDERS)

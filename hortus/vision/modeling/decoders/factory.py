@@ -9,7 +9,7 @@ from hortus import registry
 
 Builder = Callable[..., keras.Model | None]
 
-_BUILDERS = registry.Registry("decoder")
+_BUILDERS = registry.Registry("decoder", "hortus.vision.modeling.decoders")
 
 
 def register_decoder_builder(key: str) -> Callable[[Builder], Builder]:
@@ -59,14 +59,11 @@ def build_decoder(
     Raises:
         RegistryError: no builder has the key `model_config.decoder.type`.
     """
-    key = model_config.decoder.type
-    if key not in _BUILDERS:
-        registered_decoders()
-    build = registry.lookup(_BUILDERS, key)
+    build = registry.lookup(_BUILDERS, model_config.decoder.type)
     return build(input_specs=input_specs, model_config=model_config, l2_regularizer=l2_regularizer)
 
 
 def registered_decoders() -> list[str]:
     """All values that `decoder.type` can have: ours, of every module here, and those of others."""
-    registry.import_all("hortus.vision.modeling.decoders")
+    _BUILDERS.load()
     return sorted(_BUILDERS)

@@ -9,7 +9,7 @@ from hortus import registry
 
 Builder = Callable[..., keras.layers.Layer]
 
-_BUILDERS = registry.Registry("head for the config")
+_BUILDERS = registry.Registry("head for the config", "hortus.vision.modeling.heads")
 
 
 def register_head(config_cls: type) -> Callable[[Builder], Builder]:
