@@ -1,8 +1,10 @@
 """The examples run, and do what they say."""
 
+import json
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -71,7 +73,7 @@ def test_the_classifier_trains_and_draws(tmp_path):
     assert (tmp_path / "run" / "best").is_dir()
 
 
-def test_the_starter_project_trains_and_is_evaluated_on_the_other_engine(tmp_path):
+def test_the_starter_project_trains_is_evaluated_on_the_other_engine_and_used(tmp_path):
     from hortus.vision.data import shapes
 
     shutil.copytree(ROOT / "examples" / "starter", tmp_path, dirs_exist_ok=True)
@@ -97,3 +99,50 @@ def test_the_starter_project_trains_and_is_evaluated_on_the_other_engine(tmp_pat
         losses.append(float(re.findall(r"^eval step=2 .*validation_loss=(\S+)", text, re.M)[-1]))
     # The same weights and images; float32 sums in another order, and six digits are printed.
     assert losses[0] == pytest.approx(losses[1], abs=1e-4)
+    # What the README does with a trained model, in one process.
+    done = subprocess.run(
+        [sys.executable, "-c", USE, json.dumps(commands_after_training())],
+        cwd=tmp_path,
+        env={**os.environ, "KERAS_BACKEND": "tensorflow"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "starter" in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    found = [
+        json.loads((tmp_path / folder / "predictions.json").read_text(encoding="utf-8"))
+        for folder in ("run/predictions", "starter.onnx_predictions")
+    ]
+    assert [len(rows) for rows in found] == [12, 12]
+    for ours, exported in zip(*found, strict=True):
+        assert ours["file_name"] == exported["file_name"]
+        assert {each["class"] for each in ours["classes"]} <= set(shapes.CLASSES)
+        scores, others = (
+            {each["class"]: each["score"] for each in row["classes"]} for row in (ours, exported)
+        )
+        # Two runtimes in float32; six digits are written, and classes of one score may change
+        # places at the end of the list.
+        for name in scores.keys() & others.keys():
+            assert scores[name] == pytest.approx(others[name], abs=1e-4)
+    assert "largest difference to the model" in done.stdout.lower()
+
+
+USE = """
+import json, sys
+from hortus.cli.main import main
+for arguments in json.loads(sys.argv[1]):
+    code = main(arguments)
+    if code:
+        sys.exit(f"{arguments}: {code}")
+"""
+
+
+def commands_after_training():
+    """The arguments of the commands that the starter's README ends with."""
+    text = (ROOT / "examples" / "starter" / "README.md").read_text(encoding="utf-8")
+    lines = text[text.index("python train.py") :].splitlines()
+    commands = [shlex.split(line)[1:] for line in lines if line.startswith("    hortus ")]
+    used = {word for command in commands for word in command}
+    assert {"report", "predict", "export", "onnx"} <= used
+    return commands

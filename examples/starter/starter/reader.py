@@ -29,10 +29,16 @@ def build_reader(params: config.DataConfig, size: Sequence[int]) -> InputReader:
             )
         else:
             image = preprocess.decode_image(example["image"])
-        image = tf.image.resize(image, size) / 127.5 - 1.0
+        image = scaled(image, size)
         if params.is_training:
             image = tf.image.stateless_random_flip_left_right(image, rng.seed())
             image = tf.image.stateless_random_brightness(image, params.brightness, rng.seed())
         return tf.ensure_shape(image, [*size, 3]), tf.cast(example["class"], tf.int32)
 
     return InputReader(params, parser_fn=parse, sources={"images": table})
+
+
+def scaled(images: tf.Tensor, size: Sequence[int]) -> tf.Tensor:
+    """Images of any height and width, with or without a batch, in this size and from -1 to 1."""
+    images = tf.image.resize(images, size) / 127.5 - 1.0
+    return tf.ensure_shape(images, [*images.shape[:-3], *size, 3])

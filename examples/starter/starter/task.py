@@ -1,5 +1,6 @@
 """The task: model, data, loss, metrics, and what a step does."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -16,6 +17,8 @@ from starter.model import build_starter_model
 class StarterTask(base_task.Task):
     """Which class does the image show?"""
 
+    _classes: Sequence[str] = ()
+
     def build_model(self) -> keras.Model:
         decay = self.task_config.losses.l2_weight_decay
         regularizer = keras.regularizers.L2(decay / 2) if decay else None
@@ -23,7 +26,12 @@ class StarterTask(base_task.Task):
 
     def build_inputs(self, params: config.DataConfig, input_context: Any = None) -> Any:
         size = self.task_config.model.input_size[:2]
-        return reader.build_reader(params, size).read(input_context)
+        source = reader.build_reader(params, size)
+        self._classes = tuple(source.info.class_names)
+        return source.read(input_context)
+
+    def learnt_classes(self) -> Sequence[str]:
+        return self._classes
 
     def build_losses(self, labels: Any, model_outputs: Any, aux_losses: Any = None) -> Any:
         smoothing = self.task_config.losses.label_smoothing
@@ -35,6 +43,11 @@ class StarterTask(base_task.Task):
 
     def build_metrics(self, training: bool = True) -> list[keras.metrics.Metric]:
         return [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]
+
+    def build_service(self, class_names: Sequence[str] = (), **facts: Any) -> Any:
+        from starter.service import StarterService
+
+        return StarterService(self.task_config, class_names, **facts)
 
     # The two steps do what those of base_task.Task do; they are here to be changed.
 

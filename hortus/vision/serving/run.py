@@ -72,7 +72,9 @@ def load_run(
         params.override(hyperparams.parse_overrides(text, "overrides"))
     if overrides:
         params.validate()
-    if in_float32:  # images too: few runtimes know bfloat16, and converters round otherwise
+    # Images too, where a config says of which type: few runtimes know bfloat16, and converters
+    # round otherwise.
+    if in_float32 and "dtype" in params.task.validation_data.as_dict():
         params.override({"task": {"validation_data": {"dtype": "float32"}}})
     settle_engine(params.runtime.engine)
     # Only now: these load Keras, which must know the engine first.
