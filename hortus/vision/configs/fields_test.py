@@ -55,6 +55,7 @@ EXTRA_FIELDS = {
     "init_checkpoint_averages": "averages of weights in a checkpoint can be started from",
     "resnet_unet": "the backbone existed and could not be chosen",
     "freeze_backbone": "segmentation can freeze its backbone too",
+    "extra_metrics": "metrics that others registered can be chosen",
 }
 # Types of ours that take more than the existing annotation, which nothing enforced, and why.
 WIDER_TYPES = {
