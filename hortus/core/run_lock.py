@@ -109,12 +109,19 @@ class RunLock:
     def _take(self, mine: str) -> None:
         """Puts the file `mine` in the lock's place."""
         first: Optional[float] = None  # the holder's sign of life when it was first seen
+        missed = 0
         while True:
             if self._put(mine):
                 return
             holder, sign = _read(self.folder.lock), _time_of(self.folder.lock)
-            if holder is None or sign is None:
-                continue  # it has just been given back
+            if holder is None or sign is None:  # it has just been given back
+                missed += 1
+                if missed > 100:
+                    raise RunLockedError(
+                        f"{self.folder.lock} can be neither made nor read: it may be a link that "
+                        "leads nowhere. Delete it"
+                    )
+                continue
             first = sign if first is None else first
             reason = self._reason_to_take(holder, sign, mine)
             if reason is not None:

@@ -38,7 +38,7 @@ def child(tmp_path):
     yield start
     for process in started:
         process.kill()
-        process.wait()
+        process.communicate()
 
 
 def as_foreign(path, **changes):
@@ -126,6 +126,13 @@ def test_a_silent_one_is_taken_over(tmp_path, content, caplog):
     ):
         assert time.monotonic() - start >= SILENCE / 2
     assert "has given no sign of life for" in caplog.text
+
+
+def test_a_lock_that_leads_nowhere_is_told(tmp_path):
+    (tmp_path / "run.lock").symlink_to("nowhere")
+    with pytest.raises(RunLockedError, match="a link that leads nowhere"):
+        RunLock(tmp_path).acquire()
+    assert os.listdir(tmp_path) == ["run.lock"]
 
 
 def test_who_was_taken_for_dead_learns_of_it(tmp_path):
