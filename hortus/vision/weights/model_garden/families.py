@@ -99,19 +99,45 @@ _SEARCHED_PYRAMID = (
     Part("lateral_norm{i}"),
     Part("cell{i}_merge{j}", ("resample_convs/*", "conv", "resample_norms/*", "norm")),
 )
-# A branch there is a list of layers.
-_FIRST, _SECOND, _THIRD = (f"layer_with_weights-{i}" for i in range(3))
-_BRANCH = "aspp/aspp_layers"
-_POOLING = {
-    "layers/pyramid/plain": f"{_BRANCH}/0/{_FIRST}",
-    "layers/pyramid/plain_norm": f"{_BRANCH}/0/{_SECOND}",
-    "layers/pyramid/dilated/{i}": f"{_BRANCH}/{{i+1}}/{_FIRST}",
-    "layers/pyramid/dilated_norms/{i}": f"{_BRANCH}/{{i+1}}/{_SECOND}",
-    "layers/pyramid/pool_conv": f"{_BRANCH}/{{pool}}/{_FIRST}/{_FIRST}",
-    "layers/pyramid/pool_norm": f"{_BRANCH}/{{pool}}/{_FIRST}/{_SECOND}",
-    "layers/pyramid/project": f"aspp/projection/{_FIRST}",
-    "layers/pyramid/project_norm": f"aspp/projection/{_SECOND}",
-}
+
+
+def _pooling(
+    layer: str, pool: str, first: int, projection: str = "projection", depthwise: bool = False
+) -> Rules:
+    """Atrous pooling: there a branch is a list of layers.
+
+    Args:
+        layer: what comes before the number of a layer in a branch.
+        pool: the same in the branch that pools.
+        first: number of the convolution in that branch.
+        projection: the list of layers that joins the branches.
+        depthwise: the dilated branches begin with a depthwise convolution.
+    """
+    branch, own = "aspp/aspp_layers", 1 if depthwise else 0
+    pyramid = {
+        "plain": f"{branch}/0/{layer}0",
+        "plain_norm": f"{branch}/0/{layer}1",
+        "depthwise/{i}": f"{branch}/{{i+1}}/{layer}0",
+        "dilated/{i}": f"{branch}/{{i+1}}/{layer}{own}",
+        "dilated_norms/{i}": f"{branch}/{{i+1}}/{layer}{own + 1}",
+        "pool_conv": f"{branch}/{{pool}}/{pool}{first}",
+        "pool_norm": f"{branch}/{{pool}}/{pool}{first + 1}",
+        "project": f"aspp/{projection}/{layer}0",
+        "project_norm": f"aspp/{projection}/{layer}1",
+    }
+    return Rules({f"layers/pyramid/{ours}": theirs for ours, theirs in pyramid.items()})
+
+
+_UNIT = "layer_with_weights-"
+_POOLINGS = tuple(
+    rules
+    for depthwise in (False, True)
+    for rules in (
+        _pooling(_UNIT, f"{_UNIT}0/{_UNIT}", 0, depthwise=depthwise),
+        # `spp_layer_version: v2`
+        _pooling("", "", 2, "_projection", depthwise=depthwise),
+    )
+)
 
 
 def _prediction(ours: str, theirs: str) -> dict[str, str]:
@@ -173,7 +199,7 @@ FAMILIES: dict[str, Family] = {
     "VisionTransformer": Named((Rules(_TRANSFORMER),)),
     "FPN": Named((Rules(_PYRAMID),)),
     "NASFPN": Counted(_SEARCHED_PYRAMID),
-    "ASPP": Named((Rules(_POOLING),), lambda module: {"pool": len(module.dilation_rates) + 1}),
+    "ASPP": Named(_POOLINGS, lambda module: {"pool": len(module.dilation_rates) + 1}),
     "RetinaNetHead": Named((Rules(_RETINANET_HEAD),), lambda module: {"min": module.min_level}),
     "SegmentationHead": Named((Rules(_SEGMENTATION_HEAD),)),
     "MaskScoring": Named((Rules(_MASK_SCORING),)),

@@ -203,8 +203,8 @@ def swap(table, first, second):
 def mutated(family, first, second):
     """A family with two entries of its table exchanged."""
     if isinstance(family, Named):
-        (rules,) = family.rules
-        return Named((Rules(swap(rules.table, first, second)),), family.numbers)
+        rules = [Rules(swap(rules.table, first, second)) for rules in family.rules]
+        return Named(tuple(rules), family.numbers)
     parts = list(family.parts)
     index = next(i for i, part in enumerate(parts) if {first, second} <= set(part.layers))
     layers = list(parts[index].layers)
