@@ -106,6 +106,12 @@ OURS = {
         "hortus.vision.data",
         "hortus.vision.registry_imports",
     ),
+    # From a file of another program to a checkpoint of ours.
+    "hortus.vision.pretrained": (
+        "hortus.core",
+        "hortus.vision.registry_imports",
+        "hortus.vision.weights",
+    ),
     "hortus.vision.serving": EVERYTHING,
     "hortus.vision.serving.images": ("hortus.vision.dataloaders",),
     "hortus.vision.serving.services": (
@@ -162,6 +168,7 @@ THIRD_PARTY = {
     "hortus.vision.experiments": (),
     "hortus.vision.modeling": NUMERIC,
     "hortus.vision.weights": NUMERIC,
+    "hortus.vision.pretrained": NUMERIC,
     "hortus.vision.dataloaders": (*NUMERIC, "tensorflow", "tensorflow_datasets", "PIL"),
     "hortus.vision.losses": NUMERIC,
     "hortus.vision.evaluation": (*NUMERIC, "faster_coco_eval"),

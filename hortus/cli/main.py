@@ -12,7 +12,7 @@ from typing import Annotated, Any, Optional, TypeVar
 import typer
 
 import hortus
-from hortus.cli import catalog, commands, data
+from hortus.cli import catalog, commands, data, weights
 from hortus.cli.options import (
     Assignments,
     Checkpoint,
@@ -51,6 +51,7 @@ def _command(name: str) -> Callable[[_Function], _Function]:
 
 
 app.add_typer(commands.register_command("data")(data.app), name="data")
+app.add_typer(commands.register_command("weights")(weights.app), name="weights")
 
 
 class Format(str, enum.Enum):

@@ -39,6 +39,7 @@ class LoadReport:
         skipped: variables of the same name whose shape differs.
         missing: variables of the model that the file lacks.
         unused: variables of the file, in the same modules, that the model lacks.
+        notes: how the model differs from the one that the weights were trained in.
     """
 
     path: str
@@ -48,6 +49,7 @@ class LoadReport:
     skipped: list[Row] = dataclasses.field(default_factory=list)
     missing: list[Row] = dataclasses.field(default_factory=list)
     unused: list[Row] = dataclasses.field(default_factory=list)
+    notes: list[str] = dataclasses.field(default_factory=list)
 
     def summary(self) -> str:
         """One line."""

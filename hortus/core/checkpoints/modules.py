@@ -1,6 +1,7 @@
 """Starts a model, or some modules of it, from the weights of another run."""
 
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, Optional, Union
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from hortus import hyperparams
 from hortus.core.checkpoints import foreign, names, values
-from hortus.core.checkpoints.errors import CheckpointError
+from hortus.core.checkpoints.errors import CheckpointError, CheckpointWarning
 from hortus.core.checkpoints.foreign import Translation
 from hortus.core.checkpoints.layout import module_items
 from hortus.core.checkpoints.load_report import LoadReport, Row
@@ -214,6 +215,10 @@ def _translated(
         assignments.append((variable, values.fit_dtype(value, dtype, shown)))
     report.unused += [Row(key, None, shapes[key], key) for key in unused]
     report.origin = translation.origin
+    report.notes += translation.notes
+    if translation.notes:
+        told = "\n  ".join(translation.notes)
+        warnings.warn(f"{report.path} wants other settings:\n  {told}", CheckpointWarning, 4)
     return assignments
 
 

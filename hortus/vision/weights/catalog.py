@@ -129,11 +129,9 @@ def _models() -> list[KnownModel]:
         (f"{_TIMM}/mobilenetv4_conv_medium", "MobileNetV4ConvMedium", 1e-5, 9.7, apache, None),
         (f"{_TIMM}/mobilenetv4_conv_large", "MobileNetV4ConvLarge", 1e-5, 32.6, apache, None),
     ):
-        fields = {
-            "model_id": model_id,
-            "padding": "symmetric",
-            "se_gating_activation": "exact_hard_sigmoid",
-        }
+        fields = {"model_id": model_id, "padding": "symmetric"}
+        if "V3" in model_id:  # the others have no squeeze-excite
+            fields["se_gating_activation"] = "exact_hard_sigmoid"
         norm = {"norm_epsilon": epsilon}
         models.append(
             KnownModel(name, "mobilenet", fields, norm, _IMAGENET, size, licence, accuracy)

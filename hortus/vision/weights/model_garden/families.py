@@ -169,6 +169,12 @@ _RETINANET_HEAD = {
     **_tower("box", "box"),
     **_tower("attribute_{a:word}", "att/{a}"),
 }
+# There, what predicts attributes is shared by all levels even where all else is not.
+_ATTRIBUTES_SHARED = {
+    **_RETINANET_HEAD,
+    "attributes/{a:word}/convs/level{l}": "_att_predictors/{a}",
+    "towers/attribute_{a:word}/convs/{i}/convs/level{l}": "_att_convs/{a}/{i}",
+}
 _CONVOLUTIONS = {"convs/{i}": "_convs/{i}"}
 _SEGMENTATION_HEAD = {
     **_CONVOLUTIONS,
@@ -200,7 +206,10 @@ FAMILIES: dict[str, Family] = {
     "FPN": Named((Rules(_PYRAMID),)),
     "NASFPN": Counted(_SEARCHED_PYRAMID),
     "ASPP": Named(_POOLINGS, lambda module: {"pool": len(module.dilation_rates) + 1}),
-    "RetinaNetHead": Named((Rules(_RETINANET_HEAD),), lambda module: {"min": module.min_level}),
+    "RetinaNetHead": Named(
+        (Rules(_RETINANET_HEAD), Rules(_ATTRIBUTES_SHARED)),
+        lambda module: {"min": module.min_level},
+    ),
     "SegmentationHead": Named((Rules(_SEGMENTATION_HEAD),)),
     "MaskScoring": Named((Rules(_MASK_SCORING),)),
     "ClassificationModel": Counted((Part("head_norm"), Part("logits"))),

@@ -10,6 +10,7 @@ from hortus.core.checkpoints.errors import CheckpointError
 from hortus.core.checkpoints.foreign import Convert, Origin, Translation, as_is
 from hortus.core.checkpoints.layout import module_items
 from hortus.core.checkpoints.state_dict import StateDict
+from hortus.vision.weights import conventions
 from hortus.vision.weights.ours import ALL, LAYERS, by_class, part_of, weight_paths
 from hortus.vision.weights.pytorch import conversions
 from hortus.vision.weights.pytorch.dialects import ATTENTION, DIALECTS, TENSORS, Dialect
@@ -75,7 +76,8 @@ def translate(model: Any, source: StateDict, module: str) -> Optional[Translatio
     kind = f"{type(backbone).__name__} of PyTorch, as {dialect.name} names it"
     # Detectors and segmenters lack the layer between features and classes.
     optional = frozenset(head) if prefix else frozenset()
-    return Translation(found, tuple(scope), kind, optional=optional)
+    told = conventions.notes(backbone, dialect.name, source.path)
+    return Translation(found, tuple(scope), kind, told, optional)
 
 
 def _recognize(
