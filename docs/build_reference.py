@@ -194,13 +194,15 @@ def _list_line(text: str, nested: bool) -> str:
 
 
 def _names_in_all(tree: ast.Module) -> list[str]:
+    lazily: list[str] = []
     for node in tree.body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
-            try:
-                return [str(name) for name in ast.literal_eval(node.value)]
-            except ValueError:  # made from a table of modules, which the docstring tells of
-                return []
-    return []
+            return [str(name) for name in ast.literal_eval(node.value)]
+        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
+            # The list of a lazy package, see hortus.lazy.
+            imports = (each for each in node.body if isinstance(each, ast.ImportFrom))
+            lazily += [alias.name for each in imports for alias in each.names if alias.asname]
+    return lazily
 
 
 def _defined(tree: ast.Module) -> set[str]:

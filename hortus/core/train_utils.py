@@ -40,7 +40,7 @@ def parse_configuration(
         ConfigError: a file or an override is wrong, or values contradict each other.
     """
     if not getattr(flags_obj, "experiment", None):
-        raise ValueError("--experiment is missing: name a registered experiment")
+        raise ValueError("the flag experiment is missing: name a registered experiment")
     config = parse_config(
         ParseConfigOptions(
             experiment=flags_obj.experiment,

@@ -51,7 +51,7 @@ def test_parse_configuration_takes_anything_with_the_attributes(experiment):
 
 
 def test_parse_configuration_needs_an_experiment():
-    with pytest.raises(ValueError, match="--experiment is missing"):
+    with pytest.raises(ValueError, match="the flag experiment is missing"):
         train_utils.parse_configuration(types.SimpleNamespace(experiment=None))
 
 
