@@ -107,8 +107,8 @@ class DatasetFeed(Feed):
             warnings.warn(
                 "the checkpoint was written by an earlier version, whose position in the data "
                 f"cannot be relied on: the data go on after {self.taken} batches of the run. That "
-                "is exact if train_data.seed is set, and the run neither was interrupted before nor "
-                "mixes data sets or leaves out records",
+                "is exact if train_data.seed is set, and the run was not interrupted before, and "
+                "neither mixes data sets nor leaves out records",
                 stacklevel=2,
             )
 
