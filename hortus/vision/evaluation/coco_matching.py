@@ -5,6 +5,11 @@ object that it overlaps most, if it does so by the threshold. An object to be ig
 that is difficult, or one whose area is not in the range) is taken only where no other is left, and
 such a detection does not count. Neither does one that finds nothing and has its area outside of the
 range. A crowd can be taken many times; with it the overlap is the share of the detection inside.
+
+faster-coco-eval does the same, and its run-lengths are used for masks. The matching is written here
+because it is quicker from arrays: by `benchmarks/coco_eval.py`, in CPU time, 8.9 times for boxes
+(2,500 images, 215,000 detections) and 2.6 times for masks (200 images, 17,200 detections, pasted
+before), with the same numbers to 1e-7. Where that changes, take theirs.
 """
 
 import dataclasses
