@@ -2,11 +2,14 @@
 
     python benchmarks/maskrcnn_step.py [--peer PYTHON] [--torch PYTHON] [--rounds N] [--batch N]
                                        [--size PIXELS] [--parts train,predict] [--jax]
+                                       [--heads deep,plain]
 
 `--peer` is an interpreter that has tf-models-official, `--torch` one that has torchvision, whose
 maskrcnn_resnet50_fpn takes part. ResNet-50-FPN with masks, 91 classes. Input is made up, so that
 only the step counts: forward, backward, SGD with momentum. hortus and tf-models-official run
-through their own trainers, 5 steps per loop. tf-models-official labels anchors in its input
+through their own trainers, 5 steps per loop. "deep" is the experiment as it is, whose box head has
+four convolutions, "plain" has torchvision's two dense layers instead, and only there does it take
+part. tf-models-official labels anchors in its input
 pipeline, which is not counted; the others do so in the step, which is. torchvision takes fewer
 regions to its heads where it finds few objects, and has no batch normalisation to train; its
 defaults stay as they are, but for the size of the images.
@@ -30,6 +33,10 @@ _EXPERIMENT = "maskrcnn_resnetfpn_coco"
 _CLASSES = 91
 _OBJECTS = 20
 """Per image."""
+_HEADS: dict[str, dict[str, Any]] = {
+    "deep": {},
+    "plain": {"detection_head": {"num_convs": 0, "num_fcs": 2}},
+}
 _MASK = 112
 """Side of the masks of objects."""
 
@@ -43,7 +50,7 @@ def overrides(job: dict[str, Any]) -> dict[str, Any]:
             "mixed_precision_dtype": "float32",
         },
         "task": {
-            "model": {"input_size": [job["size"], job["size"], 3]},
+            "model": {"input_size": [job["size"], job["size"], 3], **_HEADS[job["heads"]]},
             "train_data": {"global_batch_size": job["batch"]},
             "init_checkpoint": None,
             "annotation_file": None,
@@ -268,25 +275,29 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=2)
     parser.add_argument("--size", type=int, default=256)
     parser.add_argument("--parts", default="train,predict")
+    parser.add_argument("--heads", default="deep,plain")
     parser.add_argument("--jax", action="store_true", help="hortus on JAX too")
     arguments = parser.parse_args()
     if arguments.job:
         print(json.dumps(measure(arguments.job)))
         return
-    contestants = {**contest.ours(arguments.jax), **contest.peers(arguments.peer)}
-    if arguments.torch:
-        contestants["torchvision"] = contest.Contestant({"who": "torch"}, arguments.torch)
     job = {name: getattr(arguments, name) for name in ("batch", "size", "calls")}
     where = f"{os.cpu_count()} CPUs, medians of {arguments.rounds} rounds"
     titles = {"train": "a training step", "predict": "prediction"}
     units = {"train": trainers.UNITS, "predict": {"seconds": ("ms", 1e3)}}
-    for part in arguments.parts.split(","):
-        contest.show(
-            f"{titles[part]}, batch {arguments.batch} at {arguments.size} px, {where}",
-            contest.play(__file__, contestants, {"part": part, **job}, arguments.rounds),
-            base="hortus",
-            units=units[part],
-        )
+    for heads in arguments.heads.split(","):
+        contestants = {**contest.ours(arguments.jax), **contest.peers(arguments.peer)}
+        if arguments.torch and heads == "plain":
+            contestants["torchvision"] = contest.Contestant({"who": "torch"}, arguments.torch)
+        for part in arguments.parts.split(","):
+            task = {"part": part, "heads": heads, **job}
+            contest.show(
+                f"{titles[part]}, {heads} heads, batch {arguments.batch} at {arguments.size} px, "
+                f"{where}",
+                contest.play(__file__, contestants, task, arguments.rounds),
+                base="hortus",
+                units=units[part],
+            )
 
 
 if __name__ == "__main__":

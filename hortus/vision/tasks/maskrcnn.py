@@ -237,10 +237,12 @@ class MaskRCNNTask(base_task.Task):
         if training:
             names += ["frcnn_cls_loss", "frcnn_box_loss", "mask_loss", "model_loss"]
         metrics: list[keras.metrics.Metric] = [keras.metrics.Mean(name=name) for name in names]
-        if self.task_config.use_approx_instance_metrics and not training:
+        if training:
+            return metrics
+        if self.task_config.use_approx_instance_metrics:
             classes = self.task_config.model.num_classes
             metrics.append(MeanInstanceAP(classes, name="approximate_AP50"))
-        return metrics
+        return metrics + self.build_extra_metrics()
 
     def process_losses(self, metrics: Any, values: Mapping[str, Any]) -> None:
         """Updates the metrics that `build_metrics` made; leaves others alone."""
@@ -300,9 +302,8 @@ class MaskRCNNTask(base_task.Task):
         loss = base_task.add_losses(loss, model.losses)
         values = {"total_loss": loss, "rpn_score_loss": score, "rpn_box_loss": box}
         self.process_losses(metrics, values)
-        for metric in metrics or ():
-            if isinstance(metric, MeanInstanceAP):
-                metric.update_state(labels, outputs)
+        others = [metric for metric in metrics or () if metric.name not in values]
+        self.process_metrics(others, labels, outputs)
         logs = {self.loss: loss}
         if not self.task_config.use_coco_metrics:
             return logs
