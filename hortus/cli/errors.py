@@ -73,6 +73,8 @@ def _message(error: Exception) -> Optional[str]:
     """What to tell the user; None for a fault of the program."""
     if isinstance(error, tuple(_mistakes())):
         return str(error)
+    if isinstance(error, UnicodeEncodeError) and error.reason == "surrogates not allowed":
+        return f"{error.object!r} is no UTF-8, which TensorFlow cannot open: rename it"
     if type(error) is ValueError and _is_ours(error):
         return str(error)
     if disk.is_full(error) and not isinstance(error, disk.DiskFullError):

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Optional, TypeVar
 import typer
 
 import hortus
-from hortus.cli import catalog, commands, data, weights
+from hortus.cli import catalog, commands, data, streams, weights
 from hortus.cli.options import (
     Assignments,
     Checkpoint,
@@ -36,7 +36,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     # Rich help costs time and draws boxes: for a person at a terminal only.
-    rich_markup_mode="rich" if sys.stdout.isatty() else None,
+    rich_markup_mode="rich" if streams.is_terminal() else None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -407,6 +407,7 @@ def main(arguments: Optional[list[str]] = None) -> int:
     """Runs the command line; returns the exit code: 0 for done, 2 for a mistake of the user."""
     from hortus.cli import errors
 
+    streams.ensure()
     arguments = _globals_first(sys.argv[1:] if arguments is None else arguments)
     with errors.reported(debug="--debug" in arguments) as outcome:
         _add_users_commands(arguments)

@@ -98,7 +98,7 @@ class ResultFolder:
             for place in (self.folder, *folders):
                 atomic_folder.remove_abandoned(place)
         for name, rows in ((PREDICTIONS, self._predictions), (IMAGES, self._images)):
-            lines = ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
+            lines = ",\n".join(map(_line, rows))
             atomic_file.replace(os.path.join(self.folder, name), f"[\n{lines}\n]\n".encode())
 
     def _free_name(self, name: str) -> str:
@@ -129,6 +129,12 @@ def _readable(pixels: np.ndarray) -> np.ndarray:
     size = (max(1, round(width * scale)), max(1, round(height * scale)))
     method = Image.Resampling.BOX if scale < 1 else Image.Resampling.BILINEAR
     return np.asarray(Image.fromarray(pixels).resize(size, method))
+
+
+def _line(row: dict[str, Any]) -> str:
+    """A row as JSON; a file name that is no UTF-8 is escaped, and read back as it is."""
+    text = json.dumps(row, ensure_ascii=False)
+    return text if text.encode("utf-8", "replace").decode() == text else json.dumps(row)
 
 
 def _save(image: Image.Image, path: str) -> None:
