@@ -17,22 +17,39 @@ KERAS, HDF5, TFLITE, ONNX, NUMPY, GRAPH, UNKNOWN_ZIP = (
 )
 _HDF5_START = b"\x89HDF\r\n\x1a\n"
 _EXPORTED = "An exported model is for prediction: start from the checkpoint that it was made of."
+_BY_KERAS = "Save a checkpoint of its weights from Keras, and start from that."
 
-_TOLD = {
-    KERAS: (
-        "a model of Keras (.keras). Save its weights from Keras as safetensors, or start from the "
-        "checkpoint that it was made of"
-    ),
-    HDF5: (
-        "an HDF5 file, as Keras writes weights (.h5, .weights.h5). Load it in Keras and save what "
-        "you need as a checkpoint"
-    ),
-    TFLITE: f"a TensorFlow Lite model (.tflite). {_EXPORTED}",
-    ONNX: f"an ONNX model. {_EXPORTED}",
+_NAMES = {
+    SAFETENSORS: "a file",
+    TORCH: "a file of PyTorch",
+    KERAS: "a model of Keras (.keras)",
+    HDF5: "an HDF5 file, as Keras writes weights (.h5, .weights.h5)",
+    TFLITE: "a TensorFlow Lite model (.tflite)",
+    ONNX: "an ONNX model",
     NUMPY: "a file of NumPy arrays, which says nothing about the model that they belong to",
-    GRAPH: f"a TensorFlow SavedModel or frozen graph. {_EXPORTED}",
-    UNKNOWN_ZIP: "a zip archive, but none that PyTorch or Keras has written. Unpack it first",
+    GRAPH: "a TensorFlow SavedModel or frozen graph",
+    UNKNOWN_ZIP: "a zip archive, but none that PyTorch or Keras has written",
 }
+_ADVICE = {
+    KERAS: _BY_KERAS,
+    HDF5: _BY_KERAS,
+    TFLITE: _EXPORTED,
+    ONNX: _EXPORTED,
+    GRAPH: _EXPORTED,
+    UNKNOWN_ZIP: "Unpack it first.",
+}
+
+
+def what_is(path: str) -> str:
+    """What a file or a folder is, for a message that expected something else; "" if nothing."""
+    if os.path.isdir(path):
+        return _NAMES[GRAPH] if is_saved_model(path) else ""
+    return _NAMES[file_kind(path)] if os.path.isfile(path) else ""
+
+
+def is_saved_model(folder: str) -> bool:
+    """Whether a folder holds an exported model of TensorFlow."""
+    return os.path.isfile(os.path.join(folder, "saved_model.pb"))
 
 
 def file_kind(path: str) -> str:
@@ -61,7 +78,7 @@ def file_kind(path: str) -> str:
 
 def refusal(path: str, kind: str) -> str:
     """What to tell a user who starts from a file that cannot be read as weights."""
-    return f"{path} is {_TOLD[kind].rstrip('.')}."
+    return f"{path} is {_NAMES[kind]}. {_ADVICE.get(kind, '')}".rstrip()
 
 
 def _archive_kind(path: str) -> str:

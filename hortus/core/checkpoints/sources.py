@@ -80,6 +80,8 @@ def open_source(path: str) -> Source:
         found = _from_folder(path)
         if found is not None:
             return found
+        if file_kind.is_saved_model(path):
+            raise CheckpointError(file_kind.refusal(path, file_kind.GRAPH))
     raise CheckpointError(f"there is no checkpoint at {path}.{_hint(path)}")
 
 

@@ -96,6 +96,13 @@ def test_a_file_of_another_kind_is_told(tmp_path, name, start, message):
         open_source(tmp_path / name)
 
 
+def test_a_saved_model_is_told(tmp_path):
+    (tmp_path / "saved_model.pb").write_bytes(b"")
+    (tmp_path / "variables").mkdir()
+    with pytest.raises(errors.CheckpointError, match="is a TensorFlow SavedModel or frozen graph"):
+        open_source(tmp_path)
+
+
 def archive(path, *names):
     with zipfile.ZipFile(path, "w") as file:
         for name in names:

@@ -7,6 +7,7 @@ from typing import Any, Optional
 from hortus import hyperparams
 from hortus.core import config_definitions as cfg
 from hortus.core import exp_factory, run_record
+from hortus.core.checkpoints import file_kind
 from hortus.core.run_folder import RunFolder
 from hortus.core.run_identity import RunIdentity
 from hortus.vision import experiments  # noqa: F401, so that experiments are registered
@@ -31,6 +32,8 @@ def read_config(
     """
     run = RunFolder(folder)
     if not os.path.isfile(run.params):
+        if kind := file_kind.what_is(os.fspath(run)):
+            raise DataError(f"{run} is {kind}, and no run: expected the model_dir of a training")
         what = (
             f"has no {run.PARAMS}, so that it is no run" if os.path.isdir(run) else "is not there"
         )
