@@ -24,6 +24,8 @@ CONFIG_COMMANDS = (
     ("list", "tasks"),
     ("list", "optimizers"),
     ("list", "schedules"),
+    ("list", "formats"),
+    ("list", "commands"),
     ("describe", EXPERIMENT),
     ("describe", EXPERIMENT, "--format", "tree", "--origins"),
     ("describe", EXPERIMENT, "--format", "json"),
@@ -263,6 +265,17 @@ def test_validate_tells_of_weights_that_cannot_be_had(run):
     assert (code, out) == (0, "retinanet_resnetfpn_coco: valid, 1 value changed\n")
     code, out, _ = run("validate", "--experiment", "video_classification_ucf101")
     assert code == 0 and out.endswith("; there is no task for it yet\n")
+
+
+@pytest.mark.parametrize("command", ["describe", "schema", "validate"])
+def test_the_experiment_is_positional_or_an_option(run, command):
+    positional = run(command, EXPERIMENT)
+    assert positional[0] == 0 and positional[1]
+    assert run(command, "-e", EXPERIMENT) == run(command, "--experiment", EXPERIMENT) == positional
+
+
+def test_overrides_may_follow_the_experiment(run):
+    assert "1 value changed" in run("validate", EXPERIMENT, "trainer.train_steps=1")[1]
 
 
 def test_a_value_in_an_unused_branch_is_a_warning_on_stderr(run):
