@@ -142,6 +142,9 @@ class SummaryManagerInterface(abc.ABC):
     def write_summaries(self, summary_dict: Logs) -> None:
         """Writes the values at the present step; a nested dictionary goes to a sub-folder."""
 
+    def close(self) -> None:  # noqa: B027, a hook
+        """Closes its files, when a run has ended. Optional."""
+
     def count_by(self, global_step: Any) -> None:
         """Tells the variable that counts the steps; called once, by a controller. Optional."""
         del global_step
@@ -201,6 +204,11 @@ class SummaryManager(SummaryManagerInterface):
         for writer in self._summary_writers.values():
             writer.flush()
 
+    def close(self) -> None:
+        for writer in self._summary_writers.values():
+            writer.close()
+        self._summary_writers.clear()
+
     def summary_writer(self, relative_path: str = "") -> SummaryWriter:
         if relative_path not in self._summary_writers:
             folder = self._summary_dir and os.path.join(self._summary_dir, relative_path)
@@ -215,9 +223,7 @@ class SummaryManager(SummaryManagerInterface):
         self._write_folder(summary_dict, "", _as_int(self._global_step))
 
     def rewind(self, step: int) -> None:
-        for writer in self._summary_writers.values():
-            writer.close()
-        self._summary_writers.clear()
+        self.close()
         if self._summary_dir is not None:
             event_file.rewind(self._summary_dir, step)
 

@@ -298,6 +298,8 @@ class ExperimentRunner:
                 logs = self._run(trainer, controller)
         finally:
             manager.close()
+            controller.summary_manager.close()
+            controller.eval_summary_manager.close()
         for note in self.task.notes():
             controller.progress.say(note)
         memory = peak_memory()
