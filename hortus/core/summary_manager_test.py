@@ -9,6 +9,21 @@ from hortus.core.summary_manager import SummaryManager, SummaryManagerInterface,
 from hortus.testing import run_under_engine
 
 
+@pytest.fixture(autouse=True)
+def _closed(monkeypatch):
+    """Closes the writers that a test leaves open."""
+    made, original = [], SummaryWriter.__init__
+
+    def init(self, folder):
+        original(self, folder)
+        made.append(self)
+
+    monkeypatch.setattr(SummaryWriter, "__init__", init)
+    yield
+    for writer in made:
+        writer.close()
+
+
 def read(folder):
     """What TensorBoard's own reader sees; it loads TensorFlow."""
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
