@@ -74,6 +74,7 @@ def test_the_experiment_is_known_to_a_config_and_its_copies():
 
 
 def test_modules_of_a_user_are_imported_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(user_modules, "_asked", {})  # other tests ask for modules, too
     (tmp_path / "herbs.py").write_text(
         "import dataclasses\n"
         "from hortus.core import config_definitions as cfg\n"

@@ -120,8 +120,7 @@ def check_further_features(model: keras.Model, inputs: dict[str, np.ndarray]) ->
 
 def check_gradients(model: keras.Model, inputs: dict[str, np.ndarray]) -> None:
     """One step of gradient descent changes every trainable weight."""
-    # With moving averages: a bias that batch statistics take away again has no gradient.
-    outputs = model(model.input, training=False)
+    outputs = _Evaluated(model)(model.input)
     pooled = [ops.mean(outputs[name], axis=(1, 2)) for name in sorted(outputs)]
     trained = keras.Model(model.input, keras.layers.Concatenate()([*pooled, pooled[0]]))
     # Large steps, so that a small gradient shows beside a large weight.
@@ -141,3 +140,14 @@ def check_gradients(model: keras.Model, inputs: dict[str, np.ndarray]) -> None:
 def _needed(model: keras.Model, inputs: dict[str, np.ndarray]) -> Any:
     # A test of Keras' own making, such as training a model on the same input, wants no others.
     return {level: inputs[level] for level in model.input}
+
+
+class _Evaluated(keras.layers.Layer):
+    """A model in evaluation: in training, a bias before batch statistics has no gradient."""
+
+    def __init__(self, model: keras.Model):
+        super().__init__()
+        self.model = model
+
+    def call(self, inputs: Any) -> Any:
+        return self.model(inputs, training=False)

@@ -30,11 +30,15 @@ class Rng:
     """
 
     def __init__(self, seed: Seed = None):
-        self._seed = make_seed(seed)
+        # Not yet `make_seed`: without a seed it draws one, and many have nothing to draw at all.
+        self._given = seed
+        self._seed: tf.Tensor | None = None
         self._draws = 0
 
     def seed(self) -> tf.Tensor:
         """A new seed, [2] of int64, for a function that draws numbers of its own."""
+        if self._seed is None:
+            self._seed = make_seed(self._given)
         self._draws += 1
         # A stream of its own for each draw: nested generators cannot meet, as each level is hashed.
         return tf.random.fold_in(self._seed, tf.constant(self._draws, tf.int64))

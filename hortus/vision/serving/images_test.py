@@ -143,7 +143,7 @@ def test_a_huge_image_is_refused_before_it_is_decoded():
     )
     limit = Image.MAX_IMAGE_PIXELS
     with pytest.raises(
-        UnreadableImageError, match=r"60000 x 60000 pixels, more than 200 million.*max-pix"
+        UnreadableImageError, match=r"60000 x 60000 pixels, more than 200 million.*max_pixels"
     ):
         decode(encoded)
     assert limit == Image.MAX_IMAGE_PIXELS

@@ -106,9 +106,10 @@ def test_classes_that_training_does_not_know_are_an_error(folders):
 
 def test_names_of_classes_are_kept_in_the_runs_folder(folders):
     config, run_dir = make_config(folders), folders / "run"
-    LinearTask(config, logging_dir=str(run_dir)).build_inputs(config.train_data, Host(2, 1))
-    assert not run_dir.exists()  # only the chief writes
-    LinearTask(config, logging_dir=str(run_dir)).build_inputs(config.train_data, Host(2, 0))
+    task = LinearTask(config, logging_dir=str(run_dir))
+    task.build_inputs(config.train_data, Host(2, 0))
+    assert not run_dir.exists()  # the run writes them when it has its weights
+    run(config, run_dir)
     assert json.loads((run_dir / "class_names.json").read_text()) == ["ant", "bee", "cat"]
     # An evaluation without the training data still knows what the outputs mean.
     config.override({"train_data": {"input_path": ""}})
@@ -119,7 +120,7 @@ def test_names_of_classes_are_kept_in_the_runs_folder(folders):
 
 def test_a_run_goes_on_with_its_own_classes_only(folders):
     config, run_dir = make_config(folders), folders / "run"
-    LinearTask(config, logging_dir=str(run_dir)).build_inputs(config.train_data)
+    run(config, run_dir)
     (folders / "train" / "ant").rename(folders / "train" / "eel")
     with pytest.raises(DataError, match="classes eel are not among"):
         LinearTask(config, logging_dir=str(run_dir)).build_inputs(config.train_data)
